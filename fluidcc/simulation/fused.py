@@ -24,12 +24,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Link
 from fluidcc.laws.kernels import handwritten
 from fluidcc.network import Network
-from fluidcc.numerics.compiling import (
-    cache_folder,
-    generated_name,
-    load_text,
-    source_hash,
-)
+from fluidcc.numerics.compiling import cache_folder, generated_name, load_text, source_hash
 from fluidcc.numerics.fluid import calls
 from fluidcc.simulation.fused_text import step_text
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable, used

@@ -54,9 +54,8 @@ ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}
 _GIVEN = {"mark", "price", *ACTING}
 _CARRIED = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}  # what data bring to a source
 
-LOCATE_LIMIT = (
-    64  # sources whose own kinks are located as events; with more, error control sees to them
-)
+# sources whose own kinks are located as events; with more, error control sees to them
+LOCATE_LIMIT = 64
 
 
 @dataclass(frozen=True)
@@ -104,28 +103,26 @@ class Layout:
     paths: list[list[int]] = field(default_factory=list)
     flow_class: list[int] = field(default_factory=list)
     aggregates: list[tuple[int, ...]] = field(default_factory=list)
-    streams: list[tuple[int, int, int]] = field(
-        default_factory=list
-    )  # leaf, aggregate (or trunk), link
+    # leaf, aggregate (or trunk), link
+    streams: list[tuple[int, int, int]] = field(default_factory=list)
     rate_state: list[int] = field(default_factory=list)
     own_rate: list[int] = field(default_factory=list)
-    acting: list[int] = field(
-        default_factory=list
-    )  # links that drop before their queue, or tell sources something
-    hears: list[bool] = field(
-        default_factory=list
-    )  # by class: whether some source goes by what data carry
-    told: list[list[int]] = field(
-        default_factory=list
-    )  # by class: nodes that look at what links tell
-    rivals: list[int] = field(
-        default_factory=list
-    )  # by flow: how many offers it compares with those before them
+    # links that drop before their queue, or tell sources something
+    acting: list[int] = field(default_factory=list)
+    # by class: whether some source goes by what data carry
+    hears: list[bool] = field(default_factory=list)
+    # by class: nodes that look at what links tell
+    told: list[list[int]] = field(default_factory=list)
+    # by flow: how many offers it compares with those before them
+    rivals: list[int] = field(default_factory=list)
     counted: bool = False  # some link's law knows how many flows cross it
     refit: bool = False
     echo: bool = False  # some rate follows at once what comes back: no state smooths it
     locate: bool = True
     hybrid: bool = False  # some law jumps or ticks
+    marking: bool = False  # some link marks or drops
+    pricing: bool = False
+    lossy: bool = False  # some buffer is finite
 
     marking: bool = False  # some link marks or drops
     pricing: bool = False

@@ -23,9 +23,8 @@ _LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds t
 _AT_ONCE = 5_000_000
 RATES = 2**28  # rates that are kept, at most: 2 GiB
 INTERVALS = 10**10  # intervals times flows that are run, at most: minutes
-EXACT = (
-    200_000  # intervals in rational arithmetic, whose numbers grow longer from interval to interval
-)
+# intervals in rational arithmetic, whose numbers grow longer from interval to interval
+EXACT = 200_000
 _TIE = 1e-12  # relative distance from the capacity below which rounding decides
 
 

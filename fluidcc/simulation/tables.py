@@ -97,19 +97,10 @@ class Arrays:
 
 def add_nodes(into: Arrays, at: Layout) -> None:
     """The places where queues are inverted, and routers heard."""
-    nodes = at.nodes
-    n = len(nodes)
-    into.put("node_parent", [node.parent for node in nodes])
-    into.put("node_link", [node.link for node in nodes])
-    into.put("every_node", range(n))
-    into.room("cursor", n)
-    into.room("cursor_start", n)
-    into.put("node_offset", [node.offset for node in nodes])
-    for name in (
-        "entry_time", "entry_place", "path_stretch", "path_kept", "path_passed", "path_price",
-        "path_wait",
-    ):  # fmt: skip
-        into.room(name, n)
+    into.put("node_parent", [node.parent for node in at.nodes])
+    into.put("node_link", [node.link for node in at.nodes])
+    into.put("node_offset", [node.offset for node in at.nodes])
+    into.put("every_node", range(len(at.nodes)))
 
 
 def add_maps(into: Arrays, at: Layout) -> None:
@@ -119,7 +110,6 @@ def add_maps(into: Arrays, at: Layout) -> None:
     into.put("flow_class", at.flow_class)
     into.put("leaf", [path[-1] for path in at.paths])
     into.put("first_link", [route[0] for route in routes])
-    into.room("flow_on", nf)
     which = {route: g for g, route in enumerate(at.aggregates)}
     into.put("feeds", [which.get(route, -1) for route in routes])
     into.put("own_rate", at.own_rate)
@@ -130,7 +120,6 @@ def add_maps(into: Arrays, at: Layout) -> None:
     nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
     into.table("next_start", "next_link", nexts)
     into.room("landed_time", nl + len(at.classes), -math.inf)
-    into.room("landed", nl + len(at.classes))
     ends = [route[-1] for route, _, _ in at.classes]
     into.table("ending_start", "ending", _inverse(ends, nl))
     hops, spread = _followed(tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl))))
@@ -138,7 +127,6 @@ def add_maps(into: Arrays, at: Layout) -> None:
     into.put("class_link", [route[0] for route, _, _ in at.classes])
     into.table("class_flow_start", "class_flow", _inverse(at.flow_class, len(at.classes)))
     into.table("path_start", "path_node", at.paths)
-    into.room("class_sample", len(at.classes))
     into.put("acting", [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
     into.put("gives", [acts(link.law) for link in at.links])
     into.table("told_start", "told_node", at.told)
@@ -151,9 +139,8 @@ def add_maps(into: Arrays, at: Layout) -> None:
         into.put(name, [of[k] for of in place])
 
 
-@lru_cache(
-    maxsize=64
-)  # the links of a network stay as they are while its numbers change, as they do in a sweep
+# the links of a network stay as they are while its numbers change, as they do in a sweep
+@lru_cache(maxsize=64)
 def _followed(
     nexts: tuple[tuple[int, ...], ...], ends: tuple[int, ...], most: int = 64
 ) -> tuple[int, int]:

@@ -64,6 +64,7 @@ class Workspace(Arrays):
         self._groups()
         self._constants(atol, work)
         self._events()
+        self._rooms()
         add_nodes(self, at)
         add_maps(self, at)
         add_capacities(self, at, since)
@@ -160,13 +161,10 @@ class Workspace(Arrays):
         self.put("switch_owner", owners)
         self.put("is_kink", kinks + [0] * (count - len(kinks)))
         self.room("switch", count, s.UNDECIDED if at.locate else -1.0)
-        for name in ("switch_value", "together", "pending", "crossed_switch"):
-            self.room(name, count)
-        self.room("switched", 3 * count)
 
     def _constants(self, atol: float, work: list[float]) -> None:
         at = self.at
-        nf, nl, ns = len(at.flows), len(at.links), at.n_states
+        nf = len(at.flows)
         signals = [[0.0] * nf for _ in range(s.USIZE)]
         signals[s.UOFFERMIN] = [s.NO_OFFER] * nf
         signals[s.UEB] = [at.classes[k][2] for k in at.flow_class]
@@ -179,20 +177,6 @@ class Workspace(Arrays):
         self.put("link_delay", [link.delay for link in at.links])
         self.put("buffer", [link.buffer for link in at.links])
         self.put("atol", [atol * size for size in state_sizes(at, work)])
-        acted = s.XSIZE * len(at.acting)
-        for name in ("stage", "end_before", "scratch", "y_end"):
-            self.room(name, ns)
-        for name in ("arrival", "mark", "price", "work_done", "crossing"):
-            self.room(name, nl)
-        for name in ("node_arrival", "node_mark", "node_price"):
-            self.room(name, 5 * nl)
-        for name, size in (
-            ("slopes", 7 * ns), ("rate", nf), ("node_rate", 5 * nf), ("pattern_rate", nf),
-            ("arrival_slopes", 7 * nl), ("link_inputs", 6 * nl), ("link_outputs", 7 * nl),
-            ("totals", 2 * nl), ("arrival_before", 2 * nl), ("acted", acted),
-            ("node_acted", 5 * acted),
-        ):  # fmt: skip
-            self.room(name, size)
 
     def _events(self) -> None:
         """Jumps and ticks."""
@@ -202,12 +186,29 @@ class Workspace(Arrays):
         self.put("switch_rule", jump_switches(self.at, rows))
         self.room("rule_time", n, math.inf)
         self.room("rule_last", n, -math.inf)
-        for name in ("rule_base", "rule_period", "rule_gap"):
-            self.room(name, n)
-        self.room("rule_result", 2)
         size = LOG + 32 * n if n else 0
         self.set(n_rules=n, log_size=size)
         self.room("log", 2 * size)
+
+    def _rooms(self) -> None:
+        """What is 0 at first, by how many numbers there are."""
+        at = self.at
+        nf, nl, ns, nc = len(at.flows), len(at.links), at.n_states, len(at.classes)
+        acted, switches, rules = s.XSIZE * len(at.acting), at.n_switches, len(self.event_rows)
+        for size, names in (
+            (ns, "stage end_before scratch y_end"), (7 * ns, "slopes"),
+            (nf, "rate pattern_rate flow_on"), (5 * nf, "node_rate"),
+            (nl, "arrival mark price work_done crossing"), (2 * nl, "totals arrival_before"),
+            (5 * nl, "node_arrival node_mark node_price"), (6 * nl, "link_inputs"),
+            (7 * nl, "arrival_slopes link_outputs"), (acted, "acted"), (5 * acted, "node_acted"),
+            (len(at.nodes), "cursor cursor_start entry_time entry_place path_stretch path_kept"),
+            (len(at.nodes), "path_passed path_price path_wait"),
+            (nc, "class_sample"), (nl + nc, "landed"),
+            (switches, "switch_value together pending crossed_switch"), (3 * switches, "switched"),
+            (rules, "rule_base rule_period rule_gap"), (2, "rule_result"),
+        ):  # fmt: skip
+            for name in names.split():
+                self.room(name, size)
 
     def _pools(self, times: NDArray[np.float64]) -> None:
         """What is read and written while running; the heap and the ring stand last, since they

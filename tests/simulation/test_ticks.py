@@ -17,18 +17,7 @@ from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD
 from fluidcc.symbols import RTT, c, price, y
-from tests.hybrid_laws import (
-    BACK,
-    DELAY,
-    C,
-    K,
-    P,
-    clocked,
-    link,
-    pricing,
-    sampled,
-    x,
-)
+from tests.hybrid_laws import BACK, DELAY, C, K, P, clocked, link, pricing, sampled, x
 
 # --- ticks ----------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at
+from .calls import at, copy
 from .reads import link_of, rate_of, record_of, resolution, work
 
 __all__ = [
@@ -252,8 +252,7 @@ def keep_rates(run: s.State) -> None:
     """Keep the rates of the sources until now, which are those of the end of the step, for
     `repeat_jumps`.
     """
-    for i in range(run.n_flows):
-        run.node_rate[run.n_flows + i] = run.node_rate[i]
+    copy(at(run.node_rate, run.n_flows), run.node_rate, run.n_flows)
 
 
 @njit(**_CFG)

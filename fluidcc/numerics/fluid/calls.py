@@ -26,13 +26,15 @@ from numba.extending import (
     unbox,
 )
 
-from .state import PLACES, State
+from ..compiling import njit
+from .state import PLACES, Floats, State
 
 __all__ = [
-    "PYTHON_KERNELS", "at", "call_kernel", "call_step", "kernel_signature", "state",
-    "step_signature",
+    "PYTHON_KERNELS", "at", "call_kernel", "call_step", "clear", "copy", "kernel_signature",
+    "state", "step_signature",
 ]  # fmt: skip
 
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _P = types.CPointer(types.float64)
 _Q = types.CPointer(types.int64)
 
@@ -183,3 +185,17 @@ else:
             return builder.call(function, [arrays.F, arrays.I])
 
         return types.int64(address, run), codegen
+
+
+@njit(**_CFG)
+def copy(target: Floats, source: Floats, count: int) -> None:
+    """Copy so many numbers."""
+    for i in range(count):
+        target[i] = source[i]
+
+
+@njit(**_CFG)
+def clear(target: Floats, count: int) -> None:
+    """Put zeros into so many places."""
+    for i in range(count):
+        target[i] = 0

@@ -14,7 +14,7 @@ from .breaking_points import (
     straighten,
     unfollowed,
 )
-from .calls import call_step
+from .calls import at, call_step, copy
 from .events import act, arrive, due, flip, next_break, start
 from .fixed_point import forget, learn
 from .modes import first_event
@@ -106,16 +106,9 @@ def _advance(run: s.State, address: int) -> int:
             pending, end = -1, run.t + 0.5 * _hair(run)
             continue
         pending, mode = index, new
-        _expect(run)
+        copy(run.pending, run.together, run.n_switches)
         end = run.t + u * h
     return _finish_step(run, end, stop, pending, mode)
-
-
-@njit(**_CFG)
-def _expect(run: s.State) -> None:
-    """The step leads to the event just located, with all that happens together."""
-    for k in range(run.n_switches):
-        run.pending[k] = run.together[k]
 
 
 @njit(**_CFG)
@@ -142,7 +135,7 @@ def _flip_here(run: s.State, index: int, mode: int) -> int:
     else:
         run.mode_flips = 0
         run.t_flip = run.t
-    _expect(run)
+    copy(run.pending, run.together, run.n_switches)
     flip(run, index, mode)
     return _anew(run, index, False)
 
@@ -252,10 +245,10 @@ def _accept(run: s.State, end: float) -> None:
     run.steps += 1
     for link in range(run.n_links):
         run.work_done[link] = work(run, link, end)[0]
-    oldest, first, cursors = run.n_records, run.cursor_start, run.cursor
+    copy(run.cursor_start, run.cursor, run.n_nodes)
+    oldest = run.n_records
     for j in range(run.n_nodes):
-        first[j] = cursors[j]
-        oldest = min(oldest, cursors[j])
+        oldest = min(oldest, run.cursor[j])
     run.oldest = max(run.oldest, oldest - 1)
     run.fresh = 0
 
@@ -264,23 +257,15 @@ def _accept(run: s.State, end: float) -> None:
 def _hand_over(run: s.State) -> None:
     """Let what holds at the end of the step just taken hold at the start of the next one."""
     ns, nf, nl, acting = run.n_states, run.n_flows, run.n_links, s.XSIZE * run.n_acting
-    y, y1, k = run.y, run.y_end, run.slopes
-    for i in range(ns):
-        y[i] = y1[i]
-        k[i] = k[6 * ns + i]
-    rates, arrivals = run.node_rate, run.node_arrival
-    marks, prices, slopes = run.node_mark, run.node_price, run.arrival_slopes
-    for i in range(nf):
-        rates[i] = rates[4 * nf + i]
-    for link in range(nl):
-        arrivals[link] = arrivals[4 * nl + link]
-        marks[link] = marks[4 * nl + link]
-        prices[link] = prices[4 * nl + link]
-        if not run.refit:
-            slopes[link] = slopes[6 * nl + link]
-    first = run.node_acted
-    for i in range(acting):
-        first[i] = first[4 * acting + i]
+    copy(run.y, run.y_end, ns)
+    copy(run.slopes, at(run.slopes, 6 * ns), ns)
+    copy(run.node_rate, at(run.node_rate, 4 * nf), nf)
+    copy(run.node_arrival, at(run.node_arrival, 4 * nl), nl)
+    copy(run.node_mark, at(run.node_mark, 4 * nl), nl)
+    copy(run.node_price, at(run.node_price, 4 * nl), nl)
+    if not run.refit:
+        copy(run.arrival_slopes, at(run.arrival_slopes, 6 * nl), nl)
+    copy(run.node_acted, at(run.node_acted, 4 * acting), acting)
 
 
 @njit(**_ONCE)

@@ -16,7 +16,7 @@ from numba import config, float64, int64
 from ..compiling import njit
 from ..fluid import state as s
 from .breaking_points import forward_class
-from .calls import state
+from .calls import clear, state
 from .driver import drive
 from .events import act, arrive, leave_undecided, start
 from .records import keep_node, linear_record
@@ -32,9 +32,7 @@ def _begin(run: s.State, hops: int, first_step: float) -> None:
     """Write the record of the past, apply the changes of time 0 and choose the first step."""
     run.t = 0.0
     run.h = 1.0
-    n = run.n_states
-    for i in range(7 * n):
-        run.slopes[i] = 0.0
+    clear(run.slopes, 7 * run.n_states)
     linear_record(run, 1.0)
     for _ in range(hops + 2):  # what leaves one link enters the next
         evaluate(run, 0.0, run.y, run.scratch, -1, 0, 0, 1)

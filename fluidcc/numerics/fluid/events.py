@@ -17,7 +17,7 @@ import numpy as np
 from ..compiling import njit
 from ..fluid import state as s
 from .breaking_points import bend, emit, forward, forward_class, news, pop, send_kink, speak
-from .calls import at, call_kernel
+from .calls import at, call_kernel, copy
 from .modes import settle_links
 from .reads import resolution, work
 from .records import keep_node, linear_record
@@ -74,8 +74,7 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
     of the switch, or -1. `jumped` says that signals may have jumped from what switches were last
     computed of.
     """
-    for j in range(run.n_nodes):
-        run.cursor[j] = run.cursor_start[j]
+    copy(run.cursor, run.cursor_start, run.n_nodes)
     for link in range(run.n_links):
         run.work_done[link] = work(run, link, run.t)[0]
     if run.counted:
@@ -83,8 +82,7 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
     last = run.n_records - 1
     hops, before = run.hops_at_once, run.switched
     for sweep in range(3 + 3 * hops):
-        for k in range(run.n_switches):
-            before[k] = run.switch_value[k]
+        copy(before, run.switch_value, run.n_switches)
         evaluate(run, run.t, run.y, run.slopes, 0, 1, last, 1)
         changed = settle_links(run, flipped)
         changed += _decide(run, flipped, before, run.locate > 0 and (jumped or sweep > 0))
@@ -96,8 +94,7 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
             linear_record(run, 1.0)
             last = run.n_records
     keep_node(run, 0)
-    for j in range(run.n_nodes):
-        run.cursor_start[j] = run.cursor[j]
+    copy(run.cursor_start, run.cursor, run.n_nodes)
     run.fresh = 1
 
 

@@ -25,17 +25,15 @@ import numpy as np
 
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at
+from .calls import at, clear, copy
 from .reads import record_of, rise
 from .records import carry_on, linear_record
 
 __all__ = ["begin_passes", "forget", "judge", "learn", "measure", "memory", "mix", "raised"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
-_SIZED = {
-    **_CFG,
-    "forceinline": True,
-}  # where the caller's sizes are constants, there are no loops left
+# where the caller's sizes are constants, there are no loops left
+_SIZED = {**_CFG, "forceinline": True}
 
 CONVERGED = 0.05  # of the tolerance: what the passes may still change
 SETTLED = 0.003  # of the tolerance: what the passes may still change without a last mixture
@@ -73,14 +71,11 @@ def memory(quartics: int, compared: int, mixed: int) -> dict[str, int]:
 def forget(run: s.State) -> None:
     """There are no differences yet."""
     if run.newest_pair:
-        for j in range(12 * run.n_compared):
-            run.change_differences[j] = run.moved_differences[j] = 0.0
-        for j in range(12 * run.n_quartics):
-            run.made_differences[j] = 0.0
-        for j in range(9):
-            run.products[j] = 0.0
-        for j in range(18 * run.n_mixed):
-            run.stage_differences[j] = 0.0
+        clear(run.change_differences, 12 * run.n_compared)
+        clear(run.moved_differences, 12 * run.n_compared)
+        clear(run.made_differences, 12 * run.n_quartics)
+        clear(run.products, 9)
+        clear(run.stage_differences, 18 * run.n_mixed)
         run.newest_pair = 0
 
 
@@ -177,8 +172,7 @@ def mix(run: s.State, nq: int, nql: int, n: int, ends: bool) -> None:
     if not gap <= WILD * run.change:
         forget(run)
         a, b, c = 0.0, 0.0, 0.0
-        for j in range(size):
-            move[j] = f[j]
+        copy(move, f, size)
         run.gap = run.change
     _mix_records(run, a, b, c, nq)
     _mix_stages(run, a, b, c, n, ends)
@@ -346,9 +340,9 @@ def begin_passes(run: s.State, nq: int, nl: int) -> None:
         run.sigma = np.inf
         run.ratio = 0.0
         for q in range(nq):
-            o = at(r, jq[q])
-            x[0], x[1], x[2], x[3] = o[1], o[2], o[3], o[4]
-            x = at(x, 4)
+            o = at(r, jq[q] + 1)
+            for j in range(4):
+                x[4 * q + j] = o[j]
         return
     before = record_of(run, run.n_records - 1)
     carry_on(run, before, r, nq, nl)
@@ -357,23 +351,14 @@ def begin_passes(run: s.State, nq: int, nl: int) -> None:
     run.ratio = ratio
     share = run.regular * _power(growth, 1 + degree) if growth < 1.25 else 0.0
     carried, missed, decayed = run.carried, run.missed, run.decayed
-    k2, k3, k4 = 1.0 if degree > 1 else 0.0, 1.0 if degree > 2 else 0.0, 1.0 if degree > 3 else 0.0
-    f1 = run.decay * ratio
-    f2, square = f1 * ratio, ratio * ratio
-    f3, f4 = f1 * square, f2 * square
     for q in range(nq):
-        o, last = at(r, jq[q]), at(before, jq[q])
-        a, b, c, d = o[1], o[2], o[3], o[4]
-        carried[0], carried[1], carried[2], carried[3] = a, b, c, d
-        u, v, w, z = f1 * last[1], f2 * last[2], f3 * last[3], f4 * last[4]
-        decayed[0], decayed[1], decayed[2], decayed[3] = u, v, w, z
-        if degree != DECAYING:
-            u, v, w, z = a, k2 * b, k3 * c, k4 * d
-        a, b = u + share * missed[0], v + share * missed[1]
-        c, d = w + share * missed[2], z + share * missed[3]
-        x[0], x[1], x[2], x[3] = a, b, c, d
-        o[1], o[2], o[3], o[4] = a, b, c, d
-        x, carried, missed, decayed = at(x, 4), at(carried, 4), at(missed, 4), at(decayed, 4)
+        o, last, factor = at(r, jq[q] + 1), at(before, jq[q] + 1), run.decay
+        for j in range(4):
+            factor *= ratio
+            k = 4 * q + j
+            carried[k], decayed[k] = o[j], factor * last[j]
+            guess = decayed[k] if degree == DECAYING else (o[j] if j < degree else 0.0)
+            x[k] = o[j] = guess + share * missed[k]
 
 
 @njit(**_SIZED)
@@ -428,19 +413,18 @@ def learn(run: s.State, nq: int, nql: int) -> None:
     steady = degree == run.degree and before > 0.0
     run.degree = degree
     base, missed = decayed if degree == DECAYING else carried, run.missed
-    k2, k3, k4 = 1.0 if degree > 1 else 0.0, 1.0 if degree > 2 else 0.0, 1.0 if degree > 3 else 0.0
     along, size = 0.0, 0.0
     for q in range(nq):
-        o = at(r, jq[q])
-        old = (missed[0] + missed[1]) + (missed[2] + missed[3])
-        a, b = o[1] - base[0], o[2] - k2 * base[1]
-        c, d = o[3] - k3 * base[2], o[4] - k4 * base[3]
-        missed[0], missed[1], missed[2], missed[3] = a, b, c, d
+        o, old, new = at(r, jq[q] + 1), 0.0, 0.0
+        for j in range(4):
+            k = 4 * q + j
+            old += missed[k]
+            missed[k] = o[j] - (base[k] if j < degree else 0.0)
+            new += missed[k]
         if q < nql:
             w = weights[q] * weights[q]
-            along += w * old * ((a + b) + (c + d))
+            along += w * old * new
             size += w * old * old
-        missed, base = at(missed, 4), at(base, 4)
     if steady and size > 0.0:
         shrunk = _power(min(1.0, before / ratio), 1 + degree)
         run.regular = min(1.5, max(0.0, along / size)) * shrunk

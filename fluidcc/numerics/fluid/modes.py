@@ -8,7 +8,7 @@ import numpy as np
 
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at
+from .calls import at, clear, copy
 from .reads import link_of, quartic, record_of, resolution, slope
 from .rhs import evaluate
 from .step import dense
@@ -207,8 +207,7 @@ def first_event(run: s.State, enough: float) -> tuple[float, int, int]:
                 return u, nl + k, 0 if run.switch[k] > 0.5 else 1
             break
     if best < 2.0:
-        for k in range(run.n_switches):
-            run.together[k] = 0
+        clear(run.together, run.n_switches)
     return best, index, mode
 
 
@@ -231,13 +230,11 @@ def _switches_at(run: s.State, u: float, values: s.Floats) -> None:
     before its start.
     """
     if u <= 0.0:
-        for k in range(run.n_switches):
-            values[k] = 0.0
+        clear(values, run.n_switches)
         return
     dense(run, u, run.stage, run.h)
     evaluate(run, run.t + u * run.h, run.stage, run.scratch, -1, 0, run.n_records, 1)
-    for k in range(run.n_switches):
-        values[k] = run.switch_value[k]
+    copy(values, run.switch_value, run.n_switches)
 
 
 @njit(**_CFG)
@@ -253,9 +250,9 @@ def _first_switch(run: s.State, enough: float) -> tuple[float, int]:
     ends, found = run.switched, run.crossed_switch
     before, after = at(ends, nsw), at(ends, 2 * nsw)
     count = 0
+    copy(ends, run.switch_value, nsw)
+    clear(run.together, nsw)
     for k in range(nsw):
-        ends[k] = run.switch_value[k]
-        run.together[k] = 0
         if _crossed(run, k):
             found[count] = k
             count += 1
@@ -274,8 +271,7 @@ def _first_switch(run: s.State, enough: float) -> tuple[float, int]:
                 _switches_at(run, best - hair, before)
                 _switches_at(run, min(1.0, best + hair), after)
             n = 0
-    for k in range(nsw):
-        run.switch_value[k] = ends[k]
+    copy(run.switch_value, ends, nsw)
     for n in range(count):
         k = found[n] if found[n] >= 0 else -1 - found[n]
         if k != index and _changed(run, k, after[k]):

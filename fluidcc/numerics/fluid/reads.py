@@ -323,16 +323,11 @@ def passed(
     if prices:
         price += quartic(at(block, s.LPRICE), u)
     if frozen:
-        return (
-            change + drift(block, y, inverse),
-            kept,
-            1.0,
-            price,
-            wait + quartic(block, u) * inverse,
-        )
+        wait += quartic(block, u) * inverse
+        return change + drift(block, y, inverse), kept, through, price, wait
     dropped = quartic(at(record, act), u) if act else 0.0
     through *= thinned(block, y, c, dropped)
-    return change * stretch(block, y, c, inverse), kept, through, price, 0.0
+    return change * stretch(block, y, c, inverse), kept, through, price, wait
 
 
 @njit(**_INLINE)

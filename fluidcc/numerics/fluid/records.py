@@ -9,7 +9,7 @@ import numpy as np
 from ..compiling import njit
 from ..fluid import state as s
 from ..tableaus import TSIT5
-from .calls import at
+from .calls import at, copy
 from .reads import acted_of, link_of, rate_of, record_of
 
 __all__ = [
@@ -111,15 +111,12 @@ def _add(target: s.Floats, five: Quartic) -> None:
 def keep_node(run: s.State, node: int) -> None:
     """Remember rates, arrivals, marks and prices at one of the five nodes."""
     nf, nl = run.n_flows, run.n_links
-    for i in range(nf):
-        run.node_rate[node * nf + i] = run.rate[i]
-    for l in range(nl):
-        run.node_arrival[node * nl + l] = run.arrival[l]
-        run.node_mark[node * nl + l] = run.mark[l]
-        run.node_price[node * nl + l] = run.price[l]
-    size = s.XSIZE * run.n_acting
-    for k in range(size):
-        run.node_acted[node * size + k] = run.acted[k]
+    acting = s.XSIZE * run.n_acting
+    copy(at(run.node_rate, node * nf), run.rate, nf)
+    copy(at(run.node_arrival, node * nl), run.arrival, nl)
+    copy(at(run.node_mark, node * nl), run.mark, nl)
+    copy(at(run.node_price, node * nl), run.price, nl)
+    copy(at(run.node_acted, node * acting), run.acted, acting)
 
 
 @njit(**_CFG, forceinline=True)

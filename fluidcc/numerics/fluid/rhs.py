@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at, call_kernel
+from .calls import at, call_kernel, clear
 from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record_of
 
 __all__ = ["add_by_first_link", "count_crossing", "drops", "evaluate"]
@@ -58,7 +58,7 @@ def _own_past(run: s.State) -> None:
 
 
 @njit(**_CFG)
-def group_switches(run: s.State, oz: s.Floats, od: s.Floats, want: int) -> None:
+def _sources(run: s.State, oz: s.Floats, od: s.Floats, want: int) -> None:
     """Every group of sources: derivatives, rates and, when wanted, the values of the switches."""
     nf = run.n_flows
     for g in range(run.n_groups):
@@ -90,8 +90,7 @@ def add_by_first_link(run: s.State, values: s.Floats, of_states: bool, target: s
     changes.
     """
     nf, first, index = run.n_flows, run.first_link, run.rate_state
-    for l in range(run.n_links):
-        target[l] = 0.0
+    clear(target, run.n_links)
     link, total = first[0], 0.0
     for i in range(nf):
         if first[i] != link:
@@ -180,7 +179,7 @@ def evaluate(
     run.nfev += 1
     inside = read_nodes(run, now, right, last)
     _signals(run, now, want)
-    group_switches(run, oz, od, want)
+    _sources(run, oz, od, want)
     _arrivals(run, od, stage)
     _links(run, now, oz, od, want)
     return inside
@@ -247,8 +246,7 @@ def tell(run: s.State, want: int) -> None:
 def count_crossing(run: s.State) -> None:
     """How many flows that are on cross each link."""
     cross = run.crossing
-    for link in range(run.n_links):
-        cross[link] = 0.0
+    clear(cross, run.n_links)
     for i in range(run.n_flows):
         if run.flow_on[i] != s.OFF:
             k = run.flow_class[i]

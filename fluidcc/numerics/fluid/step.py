@@ -13,7 +13,7 @@ import numpy as np
 from ..compiling import njit
 from ..fluid import state as s
 from ..tableaus import TSIT5
-from .calls import at
+from .calls import at, copy
 from .fixed_point import begin_passes, judge, measure, mix
 from .reads import norm, rise
 from .records import keep_node, write_record
@@ -110,8 +110,7 @@ def passes(run: s.State, one_pass: Any, n: int, nq: int, nql: int, nl: int) -> i
         if verdict > 0:
             _mixed_end(run)
             break
-        for i in range(n):
-            run.end_before[i] = run.y_end[i]
+        copy(run.end_before, run.y_end, n)
         run.extra_passes += 1
     else:
         return 1
@@ -131,8 +130,7 @@ def _pass(run: s.State) -> int:
     n, nn, nrec = run.n_states, run.n_nodes, run.n_records
     t, h = run.t, run.h
     ok, oy1 = run.slopes, run.y_end
-    for j in range(nn):
-        run.cursor[j] = run.cursor_start[j]
+    copy(run.cursor, run.cursor_start, nn)
     inside = 0
     for k in range(1, 6):
         _combine(run, k, run.stage, h)
@@ -197,8 +195,7 @@ def _arrival_change(run: s.State) -> float:
 @njit(**_CFG)
 def _nodes(run: s.State, t: float, h: float, last: int) -> None:
     """Rates and arrivals at the three inner nodes, on the dense output of this pass."""
-    for j in range(run.n_nodes):
-        run.cursor[j] = run.cursor_start[j]
+    copy(run.cursor, run.cursor_start, run.n_nodes)
     for node in range(1, 4):
         u = 0.25 * node
         dense(run, u, run.stage, h)
