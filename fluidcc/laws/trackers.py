@@ -9,22 +9,19 @@ has x RTT under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
 from sympy import Expr, Integer, N, Rational, Symbol, cancel, together
 
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.law import Law, Source
 from fluidcc.laws.steady import Structure
-from fluidcc.symbols import RTT, e, e_b, edot, packet, plain, unfold, x_tau
+from fluidcc.symbols import RTT, e, edot, packet, plain, unfold, x_tau
 
 __all__ = [
-    "Account", "Level", "levels", "settled", "shown_at_rest", "trackers", "values_at_rest",
-    "with_levels",
+    "Account", "Level", "levels", "settled", "trackers", "with_levels",
 ]  # fmt: skip
 
 
@@ -158,57 +155,3 @@ def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
     }
     units = {z: u for z, u in more.pop("units", law.units).items() if z not in put}
     return replace(law, flow=flow, out=out, units=units, claims={}, utility=None, **maps, **more)
-
-
-def values_at_rest(
-    law: Law, x: float, delay: float, back: float, length: float, start: Any, empty: float
-) -> Any:
-    """What the trackers show at rest, by name.
-
-    Parameters
-    ----------
-    x, delay, back, length : float
-        Rate [bit/s], one-way delay [s], return delay [s], packet [bit].
-    start : mapping of str to float
-        What they show with empty queues, where the one-way delay is `empty` [s].
-    """
-    known = {**law.params, packet: length, e_b: back}
-    return shown_at_rest(
-        law,
-        x,
-        delay,
-        back,
-        empty,
-        lambda z: float(start[plain(z)]),
-        lambda f: float(f.xreplace(known)),
-    )
-
-
-def shown_at_rest(
-    law: Law,
-    x: Any,
-    delay: Any,
-    back: Any,
-    empty: Any,
-    start: Callable[[Symbol], Any],
-    number: Callable[[Expr], Any],
-) -> dict[str, Any]:
-    """The same at one point or many.
-
-    Parameters
-    ----------
-    x, delay, back : float or array (points)
-        Rate [bit/s], one-way delay [s], return delay [s].
-    empty : float or array (points)
-        The one-way delay [s] with empty queues.
-    start : callable
-        What a tracker shows with empty queues.
-    number : callable
-        What a formula of parameters, packet and return delay comes to.
-    """
-    found = {}
-    for z, account in trackers(law).items():
-        slope, share = number(account.delay), number(account.data)
-        first = np.where(np.equal(share, 0), start(z), 0.0)
-        found[plain(z)] = first + slope * (delay - empty) + share * x * (delay + back)
-    return found
