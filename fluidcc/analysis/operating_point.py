@@ -44,7 +44,7 @@ from fluidcc.equilibria.assembly import (
 from fluidcc.equilibria.equilibrium import Equilibrium, hold_trackers, one_equilibrium
 from fluidcc.laws.linear import active_modes, branch_function, modes_at
 from fluidcc.laws.steady import Structure, grouped
-from fluidcc.network.flow_classes import collapsed, identical, places
+from fluidcc.network.flow_classes import identical, places
 from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import c, e_b, packet, plain, q_max
@@ -125,7 +125,6 @@ class _Equilibria:
             if kind == "flow":
                 told.setdefault(name, []).append((*key, id(values)))
         states = self.rest.states
-        shared = getattr(states, "place", None) is collapsed(self.net).place
         for names in identical(self.net):
             flow = self.net.flows[names[0]]
             if not is_on(flow, self.at):
@@ -136,10 +135,10 @@ class _Equilibria:
                 continue
             apart: dict[Any, list[str]] = {}
             for name in names:
-                own = (
-                    () if shared else tuple(np.asarray(v).tobytes() for v in states[name].values())
+                equal = tuple(
+                    v if isinstance(v, float) else v.tobytes() for v in states[name].values()
                 )
-                apart.setdefault((own, *told.get(name, ())), []).append(name)
+                apart.setdefault((equal, *told.get(name, ())), []).append(name)
             self.kinds += map(tuple, apart.values())
         self.kinds.sort(key=lambda names: self.place[names[0]])
         self.constant.sort(key=lambda sent: sent[1])

@@ -204,9 +204,9 @@ def _wish(old_rate: bool) -> Any:
 
 def _gains(law: Link) -> tuple[float, float]:
     """Of a router's factor: by its queue now, and by its queue T_s ago [1/s]."""
-    get = law.params.get
-    by_queue, by_rate = _wish(R in law.params)(get(T_ECF), get(R, 0.0))
-    measured_by = (float(by_rate) - 1.0) / get(T_s)  # r'/r, and r by the change of the queue
+    own = law.params
+    by_queue, by_rate = _wish(R in own)(own[T_ECF], own.get(R, 0.0))
+    measured_by = (float(by_rate) - 1.0) / own[T_s]  # r'/r, and r by the change of the queue
     return float(by_queue) + measured_by, -measured_by
 
 

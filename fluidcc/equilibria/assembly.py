@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -116,6 +116,14 @@ class Assembled:
         ends = np.cumsum([first, *S.flow_states, *S.link_states]).tolist()
         own = [list(range(a, b)) for a, b in pairwise(ends)]
         return own[: S.flows], own[S.flows :]
+
+    def named_states(self) -> Iterator[tuple[str, Any, Symbol, int]]:
+        """Kind and spec of what has each state, the state, and which unknown it is."""
+        owners: Any = (self.net.flows, self.net.links)
+        for kind, specs, places in zip(("flow", "link"), owners, self.states, strict=True):
+            for spec, own in zip(specs.values(), places, strict=True):
+                for z, i in zip(own_states(spec.law), own, strict=False):  # none of one that is off
+                    yield kind, spec, z, i
 
     def parameters(self, point: int, flow: int) -> dict[Any, Float]:
         """Values of the parameters of an adaptive flow's law at a point, by symbol."""

@@ -189,19 +189,13 @@ def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
     growing = (np.abs(u) > LARGEST_STATE * start) & (
         search.residual(system.numbers, point, u) * u > 0
     )
-    owners: Any = (system.net.flows, system.net.links)
-    for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
-        for (name, spec), own in zip(specs.items(), states, strict=True):
-            named = [z for z in spec.law.states if z != getattr(spec.law, "queue", None)]
-            for z, i in zip(named, own, strict=False):
-                if growing[i]:
-                    return (
-                        f"state {plain(z)} of {kind} {name!r} ({spec.law.name}) grows without "
-                        f"limit, as nothing that "
-                        f"it moves brings it to rest: at {u[i]:.3g} it still grows; choose laws "
-                        f"that answer it, or "
-                        "simulate"
-                    )
+    for kind, spec, z, i in system.named_states():
+        if growing[i]:
+            return (
+                f"state {plain(z)} of {kind} {spec.name!r} ({spec.law.name}) grows without limit, "
+                f"as nothing that it moves brings it to rest: at {u[i]:.3g} it still grows; choose "
+                "laws that answer it, or simulate"
+            )
     return ""
 
 
@@ -256,22 +250,18 @@ def _why_queue(system: Assembled, point: int, u: Any, l: int) -> str:
 def _why_undefined(system: Assembled, search: Search, point: int, u: Any) -> str:
     """Whose law gives no number."""
     G = search.residual(system.numbers, point, u)
-    owners: Any = (system.net.flows, system.net.links)
-    for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
-        for (name, spec), own in zip(specs.items(), states, strict=True):
-            if not np.all(np.isfinite(G[own])):
-                start = (
-                    f"{kind} {name!r} ({spec.law.name}) has no finite rate of change at its start"
-                )
-                if (
-                    kind == "flow"
-                    and system.numbers.trip[point, system.net.flow_names.index(name)] == 0
-                ):
-                    return (
-                        f"{start}, where its round trip takes no time: give its links or its "
-                        f"access a delay"
-                    )
-                return f"{start}: give other initial states or parameters"
+    for kind, spec, _, i in system.named_states():
+        if np.isfinite(G[i]):
+            continue
+        start = f"{kind} {spec.name!r} ({spec.law.name}) has no finite rate of change at its start"
+        if (
+            kind == "flow"
+            and system.numbers.trip[point, system.net.flow_names.index(spec.name)] == 0
+        ):
+            return (
+                f"{start}, where its round trip takes no time: give its links or its access a delay"
+            )
+        return f"{start}: give other initial states or parameters"
     return "the network has no finite rates at its start: give other initial states or delays"
 
 
