@@ -323,19 +323,7 @@ def continue_boundary(
     bounds: tuple[float, float],
     own_bounds: tuple[float, float],
 ) -> BoundaryCurve:
-    """Follow a boundary while another parameter turns.
-
-    Parameters
-    ----------
-    start : Boundary
-        Where to start.
-    along : Knob
-        The other parameter.
-    bounds, own_bounds : pair of float
-        Where to stop: of the other parameter, and of the boundary's own.
-    """
-    from fluidcc.analysis.follow import knob
-
+    """Follow a boundary while another parameter turns, within the bounds of both."""
     knobs = (along, knob(start.point, start.name))
     begin = np.log([along.value(start.point), start.value])
     box = np.log([bounds, own_bounds])
@@ -529,25 +517,11 @@ class Onset:
 
 
 def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:
-    """Tell a supercritical Hopf point from a subcritical one by a simulation on each side.
+    """Tell a supercritical Hopf point from a subcritical one: see `Boundary.onset`.
 
     The first run starts next to the equilibrium of the unstable side and ends on whatever attracts
     it there; the second starts on the stable side as far from its equilibrium as the first one
     went.
-
-    Parameters
-    ----------
-    boundary : Boundary
-        Of `fluidcc.stability_boundary`.
-    offset : float
-        Relative distance of the two values from the critical one.
-    lifetimes : float
-        Length of each run, in 1/abs(growth rate) of the linearised network.
-
-    Raises
-    ------
-    InvalidInput
-        If a real root crosses, so that nothing oscillates, or an argument is not positive.
     """
     offset = number(offset, "offset", "a relative distance between 0 and 1", above=0.0, most=0.9)
     lifetimes = number(lifetimes, "lifetimes", "a positive number", above=0.0)

@@ -18,6 +18,7 @@ from fluidcc.analysis.change import (
     real_part,
     renumbered,
     shifted,
+    sizes,
     split,
 )
 from fluidcc.analysis.continuum import free_directions
@@ -203,13 +204,13 @@ def _settled(point: Point) -> Point | None:
         with np.errstate(all="raise", under="ignore"):
             answer = Response(point)
             step = answer.step(residual(point, kept=True))
-        sizes = answer.sizes()
-        if not np.all(np.abs(step) < 0.7 * np.maximum(np.abs(sizes), 1e-6 * np.abs(sizes).max())):
+        size = np.abs(sizes(point, answer.unknowns))
+        if not np.all(np.abs(step) < 0.7 * np.maximum(size, 1e-6 * size.max())):
             step = 0.5 * step
         point = shifted(point, answer.unknowns, step)
         if not np.all(np.isfinite(step)):
             return None
-        if np.all(np.abs(step) <= 1e-13 * np.maximum(np.abs(sizes), 1e-12)):
+        if np.all(np.abs(step) <= 1e-13 * np.maximum(size, 1e-12)):
             return point if _on_branch(point) else None
     return None
 

@@ -43,11 +43,15 @@ class Source(Law):
     ----------
     utility : Expr, optional
         U(x) of the state that is the rate, increasing and concave, if the law maximises one.
+    gain, penalty : Expr, optional
+        k and v of a law of the form x' = k x (U'(x) - v - e' - loss).
 
     See `Law` for the others.
     """
 
     utility: Expr | None = None
+    gain: Expr | None = None
+    penalty: Expr | None = None
 
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS
