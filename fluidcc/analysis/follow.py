@@ -25,12 +25,7 @@ from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import polish, root_slope
 from fluidcc.analysis.operating_point import on_same_branch, operating_point
-from fluidcc.analysis.point import (
-    Point,
-    accounts,
-    link_outputs,
-    residual,
-)
+from fluidcc.analysis.point import Point, accounts, link_outputs, residual
 from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError, UnknownName
@@ -161,8 +156,7 @@ def knob(point: Point, name: str) -> Knob:
         if f.count > 1:
             raise InvalidInput(
                 f"flow {head!r} is one of {f.count} identical flows; turn {tail!r} of all, or "
-                f"give that flow a law or "
-                "delay of its own first"
+                "give that flow a law or delay of its own first"
             )
     chosen = [p for p in every if p.name == name] or [
         p for p in every if p.name.rpartition(".")[2] == name
@@ -277,8 +271,7 @@ def bracket(
     unit = f" {turned.units}" if turned.units != "1" else ""
     raise InvalidInput(
         f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and "
-        f"{high:.6g}{unit}{why}; give "
-        "other bounds, or another parameter"
+        f"{high:.6g}{unit}{why}; give other bounds, or another parameter"
     )
 
 

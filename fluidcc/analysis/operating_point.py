@@ -505,8 +505,7 @@ def _refuse_frozen_loss(point: Point) -> None:
             name = point.links[next(iter(lossy & set(route[:-1])))].name
             raise Unsupported(
                 f"link {name!r} loses packets before the end of a route, which the frozen form "
-                f"(8) does not "
-                "carry on to the next link; use delays='fifo'"
+                "(8) does not carry on to the next link; use delays='fifo'"
             )
 
 
@@ -527,8 +526,7 @@ def _refuse_ticks(net: Network) -> None:
     flows = "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
     links = (
         "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or "
-        "fluidcc.sampled_stability for "
-        "P-AQM"
+        "fluidcc.sampled_stability for P-AQM"
     )
     kinds = {names[0]: net.flows[names[0]] for names in identical(net)}
     for kind, specs, remedy in (("flow", kinds, flows), ("link", net.links, links)):

@@ -76,8 +76,7 @@ class Storage:
         if strange:
             raise InvalidInput(
                 f"{name} contains {', '.join(sorted(map(plain, strange)))}, no states of the "
-                f"network; it has "
-                f"{', '.join(map(plain, system.states))}"
+                f"network; it has {', '.join(map(plain, system.states))}"
             )
         offset = float(value.subs(dict(system.point)))
         return cls(name, {z: value.diff(z) for z in value.free_symbols}, offset, value)

@@ -70,8 +70,7 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
     if isinstance(flow.pattern, Modulated):
         raise Unsupported(
             f"flow {flow.name!r} sends at random ({flow.pattern.kind}), so it has no rest: "
-            f"simulate it, "
-            "or put fluidcc.CBR at its mean rate in its place"
+            "simulate it, or put fluidcc.CBR at its mean rate in its place"
         )
     if flow.pattern is not None:
         past = [rate for time, rate in flow.pattern if time <= at]

@@ -155,11 +155,9 @@ def _tried(system: Assembled, point: int, found: Found) -> str:
     end = "grew without end" if found.status == GROWING else "did not converge"
     return (
         f"the search for an equilibrium {end} in {found.steps} steps (last relative step "
-        f"{found.error:.1e}; the "
-        f"longest queue, of link {names[l]!r}, was at {longest:.3g} s), nor was one found with "
-        f"that queue held at any "
-        "length: give initial states nearer to it or finite buffers, or simulate and look where "
-        "it goes"
+        f"{found.error:.1e}; the longest queue, of link {names[l]!r}, was at {longest:.3g} s), "
+        "nor was one found with that queue held at any length: give initial states nearer to it "
+        "or finite buffers, or simulate and look where it goes"
     )
 
 
@@ -217,10 +215,8 @@ def _why_switch(system: Assembled, point: int, l: int, switch: tuple[float, floa
     )
     return (
         f"link {system.net.link_names[l]!r} has {capacity:.6g} bit/s, and its flows switch where "
-        f"{at}: just below, "
-        f"{less} arrives, just above, {after * capacity:.6g} bit/s, so that the network goes back "
-        f"and forth over it; "
-        "simulate it"
+        f"{at}: just below, {less} arrives, just above, {after * capacity:.6g} bit/s, so that "
+        "the network goes back and forth over it; simulate it"
     )
 
 

@@ -109,8 +109,7 @@ def warn_undetermined(names: tuple[str, ...]) -> None:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         warn(
-            f"the equilibrium is one of a continuum: nothing determines "
-            f"{', '.join(names[:NAMED])}{more}; where a run "
-            "ends depends on where it starts",
+            "the equilibrium is one of a continuum: nothing determines "
+            f"{', '.join(names[:NAMED])}{more}; where a run ends depends on where it starts",
             stacklevel=4,  # beyond `explained`: the line that asks
         )
