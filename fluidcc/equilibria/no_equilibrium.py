@@ -9,12 +9,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Expr, Float, Gt, Heaviside
+from sympy import Expr, Gt, Heaviside
 
 from fluidcc.base.errors import FluidccError, InvalidInput, NoEquilibrium, SolverError
 from fluidcc.equilibria.assembly import Assembled, assemble
 from fluidcc.equilibria.held_queue import ByLength, by_length
 from fluidcc.laws import Steady
+from fluidcc.network.parameters import evaluated
 from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
 from fluidcc.numerics.steady.search import Found, Search
 from fluidcc.symbols import c, pi, plain, q_max, unfold, y
@@ -271,7 +272,7 @@ def _floor(system: Assembled, point: int, r: int) -> str:
             and relation.lhs == law.out["rate"]
             and relation.rhs.free_symbols <= {*law.params}
         ):
-            least = float(relation.rhs.xreplace(system.parameters(point, r)))
+            least = evaluated(relation.rhs, system.parameters(point, r))
             return f"{relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
     return ""
 
@@ -374,8 +375,5 @@ def _value(system: Assembled, name: str, compared: Expr, u: Any) -> float:
     }  # fmt: skip
     if law.queue is not None:
         at[law.queue] = min(system.queues(u)[l], system.numbers.q_max[0, l])
-    parts = [
-        abs(float(t.xreplace({s: Float(v) for s, v in at.items()})))
-        for t in compared.expand().as_ordered_terms()
-    ]
-    return float(compared.xreplace({s: Float(v) for s, v in at.items()})) / max(*parts, 1e-300)
+    sizes = [abs(evaluated(term, at)) for term in compared.expand().as_ordered_terms()]
+    return float(evaluated(compared, at)) / max(*sizes, 1e-300)

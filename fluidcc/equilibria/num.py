@@ -224,13 +224,9 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
     return groups
 
 
-def _constants() -> tuple[Symbol, Symbol]:
-    return e_b, packet
-
-
 def _rate_symbol(utility: Any, law: Any) -> Symbol:
     """The variable of a utility: what is neither a parameter nor a constant of the flow."""
-    free = utility.free_symbols - {*law.params, *_constants()}
+    free = utility.free_symbols - {*law.params, e_b, packet}
     if len(free) != 1:
         raise Unsupported(
             f"the utility of {law.name} must be a function of one rate, not of "
