@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,10 +102,7 @@ class Boundary:
         return in_html(
             [
                 (self.name, f"{self.value:.9g} {self.units}"),
-                (
-                    "crossing",
-                    f"{self.kind}, stable {'below' if self.stable_below else 'above'}",
-                ),
+                ("crossing", f"{self.kind}, stable {'below' if self.stable_below else 'above'}"),
                 ("frequency", f"{self.frequency:.9g} rad/s (period {self.period:.4g} s)"),
                 ("mode", self.mode),
             ]
@@ -204,8 +201,7 @@ def stability_boundary(
         unit = f" {other.units}" if other.units != "1" else ""
         raise InvalidInput(
             f"along_bounds of {along} are {ends[0]:g} to {ends[1]:g}{unit}, but it is "
-            f"{middle:g}{unit}, where the "
-            "curve starts; give bounds around it"
+            f"{middle:g}{unit}, where the curve starts; give bounds around it"
         )
     return continue_boundary(
         found, other, (max(ends[0], 1e-9 * middle), ends[1]), (max(low, 1e-9 * high), high)
@@ -248,15 +244,7 @@ def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundar
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
     return Boundary(
-        turned.name,
-        turned.units,
-        value,
-        frequency,
-        kind,
-        slope,
-        slope.real > 0,
-        point,
-        mode,
+        turned.name, turned.units, value, frequency, kind, slope, slope.real > 0, point, mode
     )
 
 
@@ -318,171 +306,147 @@ class BoundaryCurve:
 
 
 def continue_boundary(
-    start: Boundary,
-    along: Knob,
-    bounds: tuple[float, float],
-    own_bounds: tuple[float, float],
+    start: Boundary, along: Knob, bounds: tuple[float, float], own_bounds: tuple[float, float]
 ) -> BoundaryCurve:
-    """Follow a boundary while another parameter turns.
-
-    Parameters
-    ----------
-    start : Boundary
-        Where to start.
-    along : Knob
-        The other parameter.
-    bounds, own_bounds : pair of float
-        Where to stop: of the other parameter, and of the boundary's own.
-    """
-    from fluidcc.analysis.follow import knob
-
-    knobs = (along, knob(start.point, start.name))
-    begin = np.log([along.value(start.point), start.value])
-    box = np.log([bounds, own_bounds])
+    """Follow a boundary while another parameter turns, within the bounds of both."""
     halves, ends = [], []
     with Progress(2.0, about=f"boundary along {along.name}", form=BARE, unit="ways") as bar:
+        curve = _Curve(start, along, np.log([bounds, own_bounds]), bar)
         for turn, sense in enumerate((1.0, -1.0)):
-            half, why = _half(start, knobs, begin, sense, box, bar)
+            half, why = curve.half(sense)
             halves.append(half)
             ends.append(why)
             bar.reach(turn + 1.0)
     rows = np.array([*halves[1][:0:-1], *halves[0]])
+    x, y = np.exp(rows[:, :2].T)
     return BoundaryCurve(
-        along.name, start.name, along.units, start.units, np.exp(rows[:, 0]), np.exp(rows[:, 1]),
-        rows[:, 2],
-        rows[:, 3] > 0.5, (ends[1], ends[0]),
+        along.name, start.name, along.units, start.units, x, y, rows[:, 2], rows[:, 3] > 0.5,
+        (ends[1], ends[0]),
     )  # fmt: skip
 
 
-def _half(
-    start: Boundary, knobs: Any, begin: Floats, sense: float, box: Floats, bar: Progress
-) -> tuple[list[Any], str]:
-    point, root = start.point, complex(0.0, start.frequency)
-    root, gradient = _gradient(point, start.mode, root, knobs)
-    tangent = _tangent(gradient, np.array([sense, 0.0]))
-    rows = [(*begin, abs(root.imag), 1.0)]
-    at, step, far = begin, FIRST, 0.0
-    room = max(abs(box[0, int(sense > 0)] - begin[0]), SHORTEST)
-    while len(rows) < MOST:
-        try:
-            found = _next(point, start.mode, root, knobs, at, tangent, step, box)
-        except FluidccError as error:
-            step /= 2
-            if step < SHORTEST:
-                return rows, str(error)
-            continue
-        new, there, near, slope, ended = found
-        turned = _tangent(slope, tangent)
-        if tangent @ turned < 0.95:  # too sharp a bend for this step
-            step /= 2
-            if step > SHORTEST:
+class _Place(NamedTuple):
+    """A point of the curve: the logarithms of both parameters, the operating point, its root on the
+    axis, and the derivatives of the root's real part by these logarithms.
+    """
+
+    at: Floats
+    point: Point
+    root: complex
+    gradient: Floats
+
+    def tangent(self, like: Floats) -> Floats:
+        """The direction of the curve, the one nearer to `like`."""
+        across = np.array([-self.gradient[1], self.gradient[0]]) / np.hypot(*self.gradient)
+        return across if across @ like >= 0 else -across
+
+
+class _Curve:
+    """The curve through a boundary, inside a box of logarithms of both parameters."""
+
+    def __init__(self, start: Boundary, along: Knob, box: Floats, bar: Progress) -> None:
+        self.mode, self.box, self.bar = start.mode, box, bar
+        self.knobs = (along, knob(start.point, start.name))
+        at = np.log([along.value(start.point), start.value])
+        self.start = self._place(at, start.point, complex(0.0, start.frequency))
+
+    def _place(self, at: Floats, point: Point, near: complex) -> _Place:
+        root, slopes = root_slopes(point, self.mode, near, self.knobs)
+        values = [k.value(point) for k in self.knobs]
+        return _Place(at, point, root, np.real(slopes) * values)
+
+    def half(self, sense: float) -> tuple[list[Any], str]:
+        """The points one way, as rows of both logarithms, frequency and whether the root is the
+        outermost one; and why they end.
+        """
+        here = self.start
+        begin, tangent = here.at, here.tangent(np.array([sense, 0.0]))
+        rows = [(*begin, abs(here.root.imag), 1.0)]
+        step, far = FIRST, 0.0
+        room = max(abs(self.box[0, int(sense > 0)] - begin[0]), SHORTEST)
+        while len(rows) < MOST:
+            try:
+                new, ended = self._next(here, tangent, step)
+            except FluidccError as error:
+                step /= 2
+                if step < SHORTEST:
+                    return rows, str(error)
                 continue
-        if np.max(np.abs(new - at)) > SETTLED:  # else the start is at the bounds itself
-            rows.append(_row(new, abs(near.imag), there, near))
-        if ended:
-            return rows, "the bounds"
-        at, point, root, tangent = new, there, near, turned
-        step = min(1.5 * step, LONGEST)
-        far = max(far, abs(at[0] - begin[0]) / room)
-        bar.reach(min(far, 1.0) + (sense < 0))
-    return rows, f"{MOST} points"
+            turned = new.tangent(tangent)
+            if tangent @ turned < 0.95:  # too sharp a bend for this step
+                step /= 2
+                if step > SHORTEST:
+                    continue
+            if np.max(np.abs(new.at - here.at)) > SETTLED:  # else the start is at the bounds itself
+                best, _ = abscissa(new.point)
+                outermost = best.real < new.root.real + 1e-6 * (1 + abs(new.root))
+                rows.append((*new.at.tolist(), abs(new.root.imag), float(outermost)))
+            if ended:
+                return rows, "the bounds"
+            here, tangent = new, turned
+            step = min(1.5 * step, LONGEST)
+            far = max(far, abs(here.at[0] - begin[0]) / room)
+            self.bar.reach(min(far, 1.0) + (sense < 0))
+        return rows, f"{MOST} points"
 
+    def _next(self, here: _Place, tangent: Floats, step: float) -> tuple[_Place, bool]:
+        """The place a step ahead, or at the edge of the box where the step leaves it; and whether
+        it does.
+        """
+        ahead, across = here.at + step * tangent, tangent
+        if (edge := self._edge(here.at, ahead)) is not None:
+            ahead, across = edge
+        for _ in self.box:
+            found = self._correct(here, ahead, across, step)
+            beyond = self._edge(here.at, found.at)
+            if beyond is None:
+                return found, edge is not None
+            edge = ahead, across = beyond
+        raise _Lost("the curve could not be followed into a corner of the bounds")
 
-def _row(at: Floats, frequency: float, point: Point, root: complex) -> tuple[float, ...]:
-    best, _ = abscissa(point)
-    return (*at.tolist(), frequency, float(best.real < root.real + 1e-6 * (1 + abs(root))))
+    def _edge(self, at: Floats, ahead: Floats) -> tuple[Floats, Floats] | None:
+        """Where the way from `at` leaves the box, and across which axis; None if it does not."""
+        met = []
+        for i, ends in enumerate(self.box):
+            way, room = abs(ahead[i] - at[i]), abs(ends[int(ahead[i] > at[i])] - at[i])
+            if way > room + 1e-12:
+                met.append((room / way, i))
+        if not met:
+            return None
+        share, i = min(met)
+        place = at + share * (ahead - at)
+        place[i] = self.box[i, int(ahead[i] > at[i])]
+        return place, np.eye(len(self.box))[i]
 
-
-def _next(
-    point: Point,
-    mode: str,
-    root: complex,
-    knobs: Any,
-    at: Floats,
-    tangent: Floats,
-    step: float,
-    box: Floats,
-) -> tuple[Floats, Point, complex, Floats, bool]:
-    """The point of the curve a step ahead, or at the edge of the box where the step leaves it;
-    and whether it does.
-    """
-    ahead, across = at + step * tangent, tangent
-    if (edge := _edge(at, ahead, box)) is not None:
-        ahead, across = edge
-    for _ in box:
-        found = _correct(point, mode, root, knobs, ahead, across, step)
-        beyond = _edge(at, found[0], box)
-        if beyond is None:
-            return (*found, edge is not None)
-        edge = ahead, across = beyond
-    raise _Lost("the curve could not be followed into a corner of the bounds")
-
-
-def _edge(at: Floats, ahead: Floats, box: Floats) -> tuple[Floats, Floats] | None:
-    """Where the way from `at` leaves the box, and across which axis; None if it does not."""
-    met = []
-    for i, ends in enumerate(box):
-        way, room = abs(ahead[i] - at[i]), abs(ends[int(ahead[i] > at[i])] - at[i])
-        if way > room + 1e-12:
-            met.append((room / way, i))
-    if not met:
-        return None
-    share, i = min(met)
-    place = at + share * (ahead - at)
-    place[i] = box[i, int(ahead[i] > at[i])]
-    return place, np.eye(len(box))[i]
-
-
-def _gradient(point: Point, mode: str, near: complex, knobs: Any) -> tuple[complex, Floats]:
-    """The root, and the derivatives of its real part by the logarithms of both parameters."""
-    root, slopes = root_slopes(point, mode, near, knobs)
-    return root, np.array([s.real * k.value(point) for s, k in zip(slopes, knobs, strict=True)])
-
-
-def _tangent(gradient: Floats, like: Floats) -> Floats:
-    across = np.array([-gradient[1], gradient[0]]) / np.hypot(*gradient)
-    return across if across @ like >= 0 else -across
-
-
-def _correct(
-    point: Point,
-    mode: str,
-    root: complex,
-    knobs: Any,
-    near: Floats,
-    across: Floats,
-    step: float,
-) -> tuple[Floats, Point, complex, Floats]:
-    """The point of the curve in the line through `near` that is normal to `across`, by Newton's
-    method.
-    """
-    u = near
-    for _ in range(8):
-        new = at_value(point, [(k, float(np.exp(v))) for k, v in zip(knobs, u, strict=True)])
-        _same_queues(point, new)
-        point, before = new, root
-        root, gradient = _gradient(point, mode, root, knobs)
-        if abs(root - before) > 0.5 * (abs(before) + 0.1):
-            break
-        move = np.linalg.solve(
-            np.array([gradient, across]), np.array([-root.real, across @ (near - u)])
-        )
-        u = u + move
-        if np.max(np.abs(move)) < SETTLED:
-            return u, point, root, gradient
-        if np.max(np.abs(move)) > 2 * step:
-            break
-    raise _Lost("the curve could not be followed")
+    def _correct(self, here: _Place, near: Floats, across: Floats, step: float) -> _Place:
+        """The place in the line through `near` that is normal to `across`, by Newton's method."""
+        u = near
+        for _ in range(8):
+            turned = [(k, float(np.exp(v))) for k, v in zip(self.knobs, u, strict=True)]
+            point = at_value(here.point, turned)
+            _same_queues(here.point, point)
+            before, here = here.root, self._place(u, point, here.root)
+            if abs(here.root - before) > 0.5 * (abs(before) + 0.1):
+                break
+            move = np.linalg.solve(
+                np.array([here.gradient, across]), np.array([-here.root.real, across @ (near - u)])
+            )
+            u = u + move
+            if np.max(np.abs(move)) < SETTLED:
+                return here._replace(at=u)
+            if np.max(np.abs(move)) > 2 * step:
+                break
+        raise _Lost("the curve could not be followed")
 
 
 def _same_queues(before: Point, after: Point) -> None:
     """Refuse a step on which a queue begins or ends, as the network is another one then."""
-    for l, link in enumerate(before.links):
-        was, became = int(before.mode[l]), int(after.mode[l])
+    state = {PASS: "empty", BUSY: "busy", FULL: "full"}
+    for link, was, became in zip(before.links, before.mode, after.mode, strict=True):
         if was != became:
-            state = {PASS: "empty", BUSY: "busy", FULL: "full"}
             raise _Lost(
-                f"the queue of link {link.name!r} is no longer {state[was]} but {state[became]}"
+                f"the queue of link {link.name!r} is no longer {state[int(was)]} but "
+                f"{state[int(became)]}"
             )
 
 
@@ -529,25 +493,11 @@ class Onset:
 
 
 def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:
-    """Tell a supercritical Hopf point from a subcritical one by a simulation on each side.
+    """Tell a supercritical Hopf point from a subcritical one: see `Boundary.onset`.
 
     The first run starts next to the equilibrium of the unstable side and ends on whatever attracts
     it there; the second starts on the stable side as far from its equilibrium as the first one
     went.
-
-    Parameters
-    ----------
-    boundary : Boundary
-        Of `fluidcc.stability_boundary`.
-    offset : float
-        Relative distance of the two values from the critical one.
-    lifetimes : float
-        Length of each run, in 1/abs(growth rate) of the linearised network.
-
-    Raises
-    ------
-    InvalidInput
-        If a real root crosses, so that nothing oscillates, or an argument is not positive.
     """
     offset = number(offset, "offset", "a relative distance between 0 and 1", above=0.0, most=0.9)
     lifetimes = number(lifetimes, "lifetimes", "a positive number", above=0.0)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Parameter", "Response", "conditions", "parameters", "real_part", "renumbered", "shifted",
-    "split",
+    "sizes", "split",
 ]  # fmt: skip
 
 STEP = 1e-40
@@ -203,6 +203,14 @@ def conditions(
     return unknowns, keep, J
 
 
+def sizes(point: Point, unknowns: list[tuple[str, int, int]]) -> NDArray[np.float64]:
+    """The values of some unknowns at a point."""
+    return np.array([
+        getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
+        for kind, i, j in unknowns
+    ], float)  # fmt: skip
+
+
 class Response:
     """How the equilibrium at a point answers to each parameter."""
 
@@ -226,14 +234,6 @@ class Response:
         return np.asarray(
             -self.column * np.linalg.solve(self.J, self.row * np.asarray(F)[self.keep])
         )
-
-    def sizes(self) -> NDArray[np.float64]:
-        """The unknowns."""
-        point = self.point
-        return np.array([
-            getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
-            for kind, i, j in self.unknowns
-        ], float)  # fmt: skip
 
     def to(self, p: Parameter) -> Point:
         """The point, complex: its imaginary parts are `STEP` times the total derivatives by that

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.change import conditions, shifted
+from fluidcc.analysis.change import conditions, shifted, sizes
 from fluidcc.analysis.operating_point import with_alone
 from fluidcc.analysis.point import residual
 from fluidcc.base.errors import warn
@@ -153,12 +153,11 @@ def _directions(point: Point) -> list[dict[str, float]]:
     nothing.
     """
     unknowns, keep, J = conditions(point)
-    sizes = np.array([getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
-                      for kind, i, j in unknowns])  # fmt: skip
-    J = _without_rounding(J, sizes)
+    size = sizes(point, unknowns)
+    J = _without_rounding(J, size)
     row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
     largest = np.abs(J * row[:, None]).max(axis=0)
-    column = np.where(largest > 0, 1 / np.maximum(largest, 1e-300), np.where(sizes > 0, sizes, 1.0))
+    column = np.where(largest > 0, 1 / np.maximum(largest, 1e-300), np.where(size > 0, size, 1.0))
     U, values, Vh = np.linalg.svd(J * row[:, None] * column)
     rank = int(np.sum(values > SINGULAR * values[0]))
     if rank == len(values):
@@ -170,7 +169,7 @@ def _directions(point: Point) -> list[dict[str, float]]:
     )  # what rounding mixes in of its neighbours
     for direction in _reduced(Vh[rank:], noise):
         move = column * direction
-        most = np.max(np.abs(move) / np.where(sizes > 0, sizes, np.inf))
+        most = np.max(np.abs(move) / np.where(size > 0, size, np.inf))
         if most == 0 or not _closes(point, unknowns, keep, STRIDE / most * move, row, column, back):
             return []
         found.append(_named(point, unknowns, move))

@@ -18,18 +18,14 @@ from fluidcc.analysis.change import (
     real_part,
     renumbered,
     shifted,
+    sizes,
     split,
 )
 from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import polish, root_slope
 from fluidcc.analysis.operating_point import on_same_branch, operating_point
-from fluidcc.analysis.point import (
-    Point,
-    accounts,
-    link_outputs,
-    residual,
-)
+from fluidcc.analysis.point import Point, accounts, link_outputs, residual
 from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError, UnknownName
@@ -160,8 +156,7 @@ def knob(point: Point, name: str) -> Knob:
         if f.count > 1:
             raise InvalidInput(
                 f"flow {head!r} is one of {f.count} identical flows; turn {tail!r} of all, or "
-                f"give that flow a law or "
-                "delay of its own first"
+                "give that flow a law or delay of its own first"
             )
     chosen = [p for p in every if p.name == name] or [
         p for p in every if p.name.rpartition(".")[2] == name
@@ -203,13 +198,13 @@ def _settled(point: Point) -> Point | None:
         with np.errstate(all="raise", under="ignore"):
             answer = Response(point)
             step = answer.step(residual(point, kept=True))
-        sizes = answer.sizes()
-        if not np.all(np.abs(step) < 0.7 * np.maximum(np.abs(sizes), 1e-6 * np.abs(sizes).max())):
+        size = np.abs(sizes(point, answer.unknowns))
+        if not np.all(np.abs(step) < 0.7 * np.maximum(size, 1e-6 * size.max())):
             step = 0.5 * step
         point = shifted(point, answer.unknowns, step)
         if not np.all(np.isfinite(step)):
             return None
-        if np.all(np.abs(step) <= 1e-13 * np.maximum(np.abs(sizes), 1e-12)):
+        if np.all(np.abs(step) <= 1e-13 * np.maximum(size, 1e-12)):
             return point if _on_branch(point) else None
     return None
 
@@ -276,8 +271,7 @@ def bracket(
     unit = f" {turned.units}" if turned.units != "1" else ""
     raise InvalidInput(
         f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and "
-        f"{high:.6g}{unit}{why}; give "
-        "other bounds, or another parameter"
+        f"{high:.6g}{unit}{why}; give other bounds, or another parameter"
     )
 
 

@@ -179,11 +179,9 @@ def _refuse_thinned(point: Point, kinds: dict[int, Any]) -> None:
                 )
                 raise Unsupported(
                     f"flow {f.label!r} loses packets at link {lossy!r} before link "
-                    f"{point.links[l].name!r} answers it: "
-                    "what arrives there depends on all who share the loss, so that the way to the "
-                    "links is not the "
-                    "transpose of the way back, on which convex hulls, spectral radii and "
-                    "passivity rest; "
+                    f"{point.links[l].name!r} answers it: what arrives there depends on all who "
+                    "share the loss, so that the way to the links is not the transpose of the "
+                    "way back, on which convex hulls, spectral radii and passivity rest; "
                     "fluidcc.stability and fluidcc.stability_boundary are exact there too"
                 )
 

@@ -34,36 +34,29 @@ def _parts(m: Matrices) -> tuple[int, int, int]:
     return n, m.B.shape[1] - k, m.C.shape[0] - k
 
 
-def pencil(m: Matrices, s: complex) -> tuple[Complex, Complex]:
-    """P(s) = [[sI - A, -B2], [-E C2, I - E D22]] with E = diag(exp(-s tau)), and dP/ds.
+def pencil(m: Matrices, s: complex) -> Complex:
+    """P(s) = [[sI - A, -B2], [-E C2, I - E D22]] with E = diag(exp(-s tau)).
 
     Its unknowns are the states and what the channels deliver.
     """
     n, i, o = _parts(m)
-    E = np.exp(-s * m.delays)
-    P = np.zeros((n + len(E),) * 2, complex)
-    dP = np.zeros_like(P)
-    P[:n, :n] = s * np.eye(n) - m.A
-    P[:n, n:] = -m.B[:, i:]
-    P[n:, :n] = -E[:, None] * m.C[o:]
-    P[n:, n:] = np.eye(len(E)) - E[:, None] * m.D[o:, i:]
-    dP[:n, :n] = np.eye(n)
-    dP[n:, :n] = (m.delays * E)[:, None] * m.C[o:]
-    dP[n:, n:] = (m.delays * E)[:, None] * m.D[o:, i:]
-    return P, dP
+    E = np.exp(-s * m.delays)[:, None]
+    return np.block(
+        [[s * np.eye(n) - m.A, -m.B[:, i:]], [-E * m.C[o:], np.eye(len(E)) - E * m.D[o:, i:]]]
+    )
 
 
-def _change(m: Matrices, d: Matrices, s: complex) -> Complex:
-    """dP where the matrices change by `d`."""
+def _slope(m: Matrices, s: complex, d: Matrices | None = None) -> Complex:
+    """dP/ds, or dP where the matrices change by `d`."""
     n, i, o = _parts(m)
-    E = np.exp(-s * m.delays)
-    late = -s * d.delays * E
-    dP = np.zeros((n + len(E),) * 2, complex)
-    dP[:n, :n] = -d.A
-    dP[:n, n:] = -d.B[:, i:]
-    dP[n:, :n] = -(late[:, None] * m.C[o:] + E[:, None] * d.C[o:])
-    dP[n:, n:] = -(late[:, None] * m.D[o:, i:] + E[:, None] * d.D[o:, i:])
-    return dP
+    E = np.exp(-s * m.delays)[:, None]
+    if d is None:
+        late = m.delays[:, None] * E
+        top = np.eye(n), np.zeros((n, len(E)))
+        return np.block([[*top], [late * m.C[o:], late * m.D[o:, i:]]])
+    late = -s * d.delays[:, None] * E
+    below = -(late * m.C[o:] + E * d.C[o:]), -(late * m.D[o:, i:] + E * d.D[o:, i:])
+    return np.block([[-d.A, -d.B[:, i:]], [*below]])
 
 
 def _scaled(P: Complex) -> tuple[Complex, Any, Any]:
@@ -85,7 +78,7 @@ def _sizes(M: Any, axis: int) -> Any:
 def null_vectors(m: Matrices, s: complex) -> tuple[Complex, Complex]:
     """Left and right null vectors of P at a root."""
     with np.errstate(all="ignore"):
-        P, row, column = _scaled(pencil(m, s)[0])
+        P, row, column = _scaled(pencil(m, s))
     if not np.all(np.isfinite(P)):
         raise SolverError(f"the characteristic equation has no finite value at s = {s:.6g} 1/s")
     left, _, right = np.linalg.svd(P)
@@ -97,10 +90,10 @@ def newton_step(m: Matrices, s: complex) -> complex:
     one.
     """
     with np.errstate(all="ignore"):
-        P, dP = pencil(m, s)
-        scaled, row, column = _scaled(P)
+        P, row, column = _scaled(pencil(m, s))
         try:
-            return complex(-1 / np.trace(np.linalg.solve(scaled, dP * row[:, None] * column)))
+            moved = np.linalg.solve(P, _slope(m, s) * row[:, None] * column)
+            return complex(-1 / np.trace(moved))
         except np.linalg.LinAlgError:  # exactly singular: there it is
             return 0j
 
@@ -124,35 +117,30 @@ def polish(m: Matrices, s: complex, tolerance: float = 1e-14) -> complex:
 def root_slope(m: Matrices, d: Matrices, s: complex) -> complex:
     """ds of a simple root where the matrices change by `d`."""
     left, right = null_vectors(m, s)
-    below = left @ pencil(m, s)[1] @ right
-    return complex(-(left @ _change(m, d, s) @ right) / below)
+    return complex(-(left @ _slope(m, s, d) @ right) / (left @ _slope(m, s) @ right))
 
 
 def response_slope(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[Complex, Complex]:
     """The transfer matrix at s, and its change with s, or where the matrices change by `d`."""
     n, i, o = _parts(m)
-    P, dP = pencil(m, s)
-    if d is not None:
-        dP = _change(m, d, s)
-    _, row, column = _scaled(P)
-    E = np.exp(-s * m.delays)
-    drive = np.vstack([m.B[:, :i], E[:, None] * m.D[o:, :i]])
+    P, row, column = _scaled(pencil(m, s))
+    E = np.exp(-s * m.delays)[:, None]
+    drive = np.vstack([m.B[:, :i], E * m.D[o:, :i]])
     read = np.hstack([m.C[:o], m.D[:o, i:]])
     if d is None:
-        d_drive = np.vstack([np.zeros((n, i)), (-m.delays * E)[:, None] * m.D[o:, :i]])
+        d_drive = np.vstack([np.zeros((n, i)), -m.delays[:, None] * E * m.D[o:, :i]])
         d_read, d_direct = np.zeros_like(read), np.zeros((o, i))
     else:
-        late = -s * d.delays * E
-        d_drive = np.vstack([d.B[:, :i], late[:, None] * m.D[o:, :i] + E[:, None] * d.D[o:, :i]])
+        late = -s * d.delays[:, None] * E
+        d_drive = np.vstack([d.B[:, :i], late * m.D[o:, :i] + E * d.D[o:, :i]])
         d_read, d_direct = np.hstack([d.C[:o], d.D[:o, i:]]), d.D[:o, :i]
 
     def solve(right: Any) -> Any:
-        return column[:, None] * np.linalg.solve(P * row[:, None] * column, row[:, None] * right)
+        return column[:, None] * np.linalg.solve(P, row[:, None] * right)
 
     x = solve(drive)
-    value = m.D[:o, :i] + read @ x
-    slope = d_direct + d_read @ x + read @ solve(d_drive - dP @ x)
-    return value, slope
+    slope = d_direct + d_read @ x + read @ solve(d_drive - _slope(m, s, d) @ x)
+    return m.D[:o, :i] + read @ x, slope
 
 
 # --- what moves at a root -------------------------------------------------------------------------

@@ -44,7 +44,7 @@ from fluidcc.equilibria.assembly import (
 from fluidcc.equilibria.equilibrium import Equilibrium, hold_trackers, one_equilibrium
 from fluidcc.laws.linear import active_modes, branch_function, modes_at
 from fluidcc.laws.steady import grouped
-from fluidcc.network.flow_classes import collapsed, identical, places
+from fluidcc.network.flow_classes import identical, places
 from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import c, e_b, packet, plain, q_max
@@ -125,7 +125,6 @@ class _Equilibria:
             if kind == "flow":
                 told.setdefault(name, []).append((*key, id(values)))
         states = self.rest.states
-        shared = getattr(states, "place", None) is collapsed(self.net).place
         for names in identical(self.net):
             flow = self.net.flows[names[0]]
             if not is_on(flow, self.at):
@@ -136,10 +135,10 @@ class _Equilibria:
                 continue
             apart: dict[Any, list[str]] = {}
             for name in names:
-                own = (
-                    () if shared else tuple(np.asarray(v).tobytes() for v in states[name].values())
+                equal = tuple(
+                    v if isinstance(v, float) else v.tobytes() for v in states[name].values()
                 )
-                apart.setdefault((own, *told.get(name, ())), []).append(name)
+                apart.setdefault((equal, *told.get(name, ())), []).append(name)
             self.kinds += map(tuple, apart.values())
         self.kinds.sort(key=lambda names: self.place[names[0]])
         self.constant.sort(key=lambda sent: sent[1])
@@ -506,8 +505,7 @@ def _refuse_frozen_loss(point: Point) -> None:
             name = point.links[next(iter(lossy & set(route[:-1])))].name
             raise Unsupported(
                 f"link {name!r} loses packets before the end of a route, which the frozen form "
-                f"(8) does not "
-                "carry on to the next link; use delays='fifo'"
+                "(8) does not carry on to the next link; use delays='fifo'"
             )
 
 
@@ -528,8 +526,7 @@ def _refuse_ticks(net: Network) -> None:
     flows = "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
     links = (
         "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or "
-        "fluidcc.sampled_stability for "
-        "P-AQM"
+        "fluidcc.sampled_stability for P-AQM"
     )
     kinds = {names[0]: net.flows[names[0]] for names in identical(net)}
     for kind, specs, remedy in (("flow", kinds, flows), ("link", net.links, links)):

@@ -27,6 +27,7 @@ from fluidcc.analysis.returns import (
 from fluidcc.base.arguments import explained, flag, number, whole
 from fluidcc.base.errors import SolverError, Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
+from fluidcc.equilibria.assembly import own_states
 from fluidcc.equilibria.result import MOST_ROWS
 from fluidcc.laws import Law
 from fluidcc.network.network import Network, require_network
@@ -198,9 +199,8 @@ class Approach:
         limit = "until" if self.now >= self.longest else "max_steps"
         return (
             f"no limit cycle within {self.now:.6g} s and {self.effort.used} steps of the solver: "
-            f"{why}. Give a larger "
-            f"{limit}; if it never repeats, as flows of unequal round trips may not, take means "
-            f"over a long simulation"
+            f"{why}. Give a larger {limit}; if it never repeats, as flows of unequal round trips "
+            "may not, take means over a long simulation"
         )
 
 
@@ -328,8 +328,7 @@ def _look(section: Section) -> _Look:
     changes = np.maximum(by_time, by_state)
     state = (
         f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s, "
-        f"but from one to the "
-        f"next something still changes by {changes[-1]:.1e} of its size"
+        f"but from one to the next something still changes by {changes[-1]:.1e} of its size"
     )
     if changes[-1] > _LOST:
         raise Lost(state)
@@ -453,19 +452,17 @@ class LimitCycle(OnceRound):
         if section.erratic:
             warn(
                 f"not all multipliers are given: what {', '.join(section.erratic)} becomes does "
-                f"not follow from what "
-                "it was, as it shows a pattern in the data under way, which an exact ack clock "
-                "takes round for ever; "
-                f"those of the other states are given, to about {max(found.misfit, 1e-3):.1g}",
+                "not follow from what it was, as it shows a pattern in the data under way, which "
+                "an exact ack clock takes round for ever; those of the other states are given, "
+                f"to about {max(found.misfit, 1e-3):.1g}",
                 stacklevel=2,
             )
         if found.misfit > MISFIT:
             warn(
                 f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a "
-                f"disturbance after a cycle "
-                "do not follow from what was left before, as the data under way keep it; give "
-                "laws an ack clock with "
-                "pace > 0, or follow a disturbance by simulate",
+                "disturbance after a cycle do not follow from what was left before, as the data "
+                "under way keep it; give laws an ack clock with pace > 0, or follow a "
+                "disturbance by simulate",
                 stacklevel=2,
             )
         return found.multipliers
@@ -487,14 +484,10 @@ class LimitCycle(OnceRound):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The states that were disturbed for `multipliers`, as ``flow.state``."""
-        net = self._section.net
-        found = []
+        net, found = self._section.net, []
         for kind, name, place in self._section.inputs:
             law = (net.flows if kind == "flow" else net.links)[name].law
-            found.append(
-                f"{name}."
-                f"{plain([z for z in law.states if z != getattr(law, 'queue', None)][place])}"
-            )
+            found.append(f"{name}.{plain(own_states(law)[place])}")
         return tuple(found)
 
 
@@ -599,9 +592,8 @@ def limit_cycle(
     if found.error > tol:
         warn(
             f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes "
-            f"from cycle to cycle "
-            "falls no more, or not within max_steps; a smaller rtol, or a larger max_steps, may "
-            "show more of it",
+            "from cycle to cycle falls no more, or not within max_steps; a smaller rtol, or a "
+            "larger max_steps, may show more of it",
             stacklevel=3,
         )
     section = replace(found.section, effort=Effort(_UNLIMITED))

@@ -24,7 +24,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import in_html
 from fluidcc.laws import Law
 from fluidcc.numerics.linear.dlti import DelayLTI
-from fluidcc.symbols import Let, e, plain, unfold
+from fluidcc.symbols import e, plain, unfold
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.equilibrium import Equilibrium
@@ -76,8 +76,7 @@ class Storage:
         if strange:
             raise InvalidInput(
                 f"{name} contains {', '.join(sorted(map(plain, strange)))}, no states of the "
-                f"network; it has "
-                f"{', '.join(map(plain, system.states))}"
+                f"network; it has {', '.join(map(plain, system.states))}"
             )
         offset = float(value.subs(dict(system.point)))
         return cls(name, {z: value.diff(z) for z in value.free_symbols}, offset, value)
@@ -121,21 +120,15 @@ def _numeric(symbols: Any, expressions: list[Any]) -> Callable[[Any], Any]:
     )
 
 
-def _definition(law: Law, name: str) -> Let:
-    """The definition of that name in a law."""
-    for f in law.flow.values():
-        for let in f.atoms(Let):
-            if let.name == name:
-                return let
-    raise Unsupported(
-        f"{law.name} has no definition {name!r}, which this storage function is made of; "
-        "give a formula by storage(formula)"
-    )
-
-
-def penalty_of(law: Law) -> tuple[Let, Let]:
+def penalty_of(law: Law) -> tuple[Any, Any]:
     """(k, v): gain and delay penalty of a law of the form x' = k x (U' - v(e) - e')."""
-    return _definition(law, "k"), _definition(law, "v")
+    gain, penalty = (getattr(law, name, None) for name in ("gain", "penalty"))
+    if gain is None or penalty is None:
+        raise Unsupported(
+            f"{law.name} declares no gain and penalty, which this storage function is made of; "
+            "give a formula by storage(formula)"
+        )
+    return gain, penalty
 
 
 def steepest(system: UndelayedSystem) -> float:

@@ -86,10 +86,8 @@ class PublishedLoop:
             for name, value in self.computed.items()
         ]
         title, about = (html.escape(text) for text in (self.title, f"{self.ref}. {self.notes}"))
-        return (
-            f"<h4>{title}</h4><p>{about}</p>{in_html(rows, head)}"
-            f"{in_html(facts, ('', 'printed', 'computed'))}"
-        )
+        tables = in_html(rows, head) + in_html(facts, ("", "printed", "computed"))
+        return f"<h4>{title}</h4><p>{about}</p>{tables}"
 
 
 def _made(
@@ -147,10 +145,9 @@ def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
     (flow, *more), (link, *others) = net.flows.values(), net.links.values()
     if more or others or flow.law.name != "Reno" or link.law.name not in ("RED", "PI"):
         raise Unsupported(
-            f"the published loop is that of one flow of Reno on one link of RED or PI, here "
-            f"{flow.name!r} "
-            f"({flow.law.name}) on {link.name!r} ({link.law.name}); see "
-            f"fluidcc.scenarios['tcp_red'].net"
+            "the published loop is that of one flow of Reno on one link of RED or PI, here "
+            f"{flow.name!r} ({flow.law.name}) on {link.name!r} ({link.law.name}); see "
+            "fluidcc.scenarios['tcp_red'].net"
         )
     N, C = flow.law.parameter("a"), float(link.capacity) / flow.packet
     R = float(_rest(net).array("rtt")[0])
@@ -182,8 +179,7 @@ def _tcp_red() -> PublishedLoop:
         "tcp_red", printed, exact, {"window": 15, "mark": 0.008, "window pole": 0.53,
         "queue pole": 4.1}, found,
         "Published: the delayed window is dropped, as W >> 1, and the queue is known to the "
-        "sender at once. RED: slope "
-        "1.86e-4 a packet, pole 0.005 rad/s.",
+        "sender at once. RED: slope 1.86e-4 a packet, pole 0.005 rad/s.",
     )  # fmt: skip
 
 
@@ -194,10 +190,8 @@ def _tcp_pi() -> PublishedLoop:
         "tcp_pi", printed, exact, {"phase margin": 75, "crossover": 0.53},
         {"phase margin": phase, "crossover": crossover},
         "C_PI = 9.64e-6 (s/0.53 + 1)/s; its zero cancels the pole of the window. Published: the "
-        "queue is known to the "
-        "sender at once; that a sender divides by a round-trip time it has heard of adds phase at "
-        "the crossover, and "
-        "takes most of the gain margin.",
+        "queue is known to the sender at once; that a sender divides by a round-trip time it has "
+        "heard of adds phase at the crossover, and takes most of the gain margin.",
     )  # fmt: skip
 
 
@@ -259,8 +253,7 @@ def _johari_tan() -> PublishedLoop:
         {"critical gain times delay": math.pi / 2},
         {"critical gain times delay": total * R * _tolerated(exact)},
         "Stable iff kappa (p + x p') R < pi/2. One user on one link: both delayed terms together "
-        "are one integrator "
-        "with a delay, so the condition is exact.",
+        "are one integrator with a delay, so the condition is exact.",
     )  # fmt: skip
 
 

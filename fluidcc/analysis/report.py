@@ -177,11 +177,16 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
 
 
 def _margin_slopes(m: Matrices, d: Matrices, margins: Any) -> list[float]:
+    """Derivatives of the gain, phase, delay and modulus margins; NaN of one that is infinite."""
+    found = [
+        (_gain_slope, margins.gain, margins.phase_crossover),
+        (_phase_slope, margins.phase, margins.crossover),
+        (_delay_slope, margins.delay, margins.delay_crossover),
+        (_modulus_slope, margins.modulus, margins.modulus_frequency),
+    ]
     return [
-        _gain_slope(m, d, float(margins.gain), float(margins.phase_crossover)),
-        _phase_slope(m, d, float(margins.phase), float(margins.crossover)),
-        _delay_slope(m, d, float(margins.delay), float(margins.delay_crossover)),
-        _modulus_slope(m, d, float(margins.modulus_frequency)),
+        slope(m, d, float(value), float(omega)) if np.isfinite([value, omega]).all() else math.nan
+        for slope, value, omega in found
     ]
 
 
@@ -204,8 +209,6 @@ def _eigenvalue(
 
 
 def _gain_slope(m: Matrices, d: Matrices, gain: float, omega: float) -> float:
-    if not math.isfinite(gain) or not math.isfinite(omega):
-        return math.nan
     value, by_omega, by_p = _eigenvalue(m, d, omega, complex(-1 / gain))
     moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
     return (by_p.real + by_omega.real * moved) / value.real**2
@@ -219,22 +222,16 @@ def _at_modulus_one(m: Matrices, d: Matrices, omega: float, lag: float) -> tuple
 
 
 def _phase_slope(m: Matrices, d: Matrices, phase: float, omega: float) -> float:
-    if not math.isfinite(phase) or not math.isfinite(omega):
-        return math.nan
     return math.degrees(_at_modulus_one(m, d, omega, math.radians(phase))[0])
 
 
 def _delay_slope(m: Matrices, d: Matrices, delay: float, omega: float) -> float:
-    if not math.isfinite(delay) or not math.isfinite(omega):
-        return math.nan
     lag, moved = _at_modulus_one(m, d, omega, delay * omega)
     return (lag - delay * moved) / omega
 
 
-def _modulus_slope(m: Matrices, d: Matrices, omega: float) -> float:
-    """At a minimum over frequency only the direct change counts; at infinity, none."""
-    if not math.isfinite(omega):
-        return math.nan
+def _modulus_slope(m: Matrices, d: Matrices, modulus: float, omega: float) -> float:
+    """At a minimum over frequency only the direct change counts."""
     L, _ = response_slope(m, 1j * omega)
     change = response_slope(m, 1j * omega, d)[1]
     left, _, right = np.linalg.svd(np.eye(len(L)) + L)
@@ -343,14 +340,11 @@ def static_windows(point: Point) -> tuple[str, ...]:
         return ()
     return (
         f"flow {found[0].names[0]!r} ({found[0].spec.law.name}) sends its window over the round "
-        f"trip that it hears of, "
-        "W/RTT, where TCP is clocked by acknowledgements: over a queue that marks or drops early "
-        "the verdict and the "
-        "margins are those of the law, not of TCP (of 60 flows of Reno at 3750 packets/s and "
-        "0.246 s the critical gain "
-        "is 6.65e-5 a packet; 1.82e-4 in Misra, Gong and Towsley's model with state-dependent "
-        "round trips, and 2.3e-4 "
-        "with a clock of acknowledgements); compare with packets",
+        "trip that it hears of, W/RTT, where TCP is clocked by acknowledgements: over a queue "
+        "that marks or drops early the verdict and the margins are those of the law, not of TCP "
+        "(of 60 flows of Reno at 3750 packets/s and 0.246 s the critical gain is 6.65e-5 a "
+        "packet; 1.82e-4 in Misra, Gong and Towsley's model with state-dependent round trips, "
+        "and 2.3e-4 with a clock of acknowledgements); compare with packets",
     )
 
 

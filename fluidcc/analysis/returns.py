@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import SolverError
 from fluidcc.base.progress import Progress
+from fluidcc.equilibria.assembly import own_states
 from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import ReturnMap, return_map, smooth_pieces
@@ -155,11 +156,7 @@ def movable(law: Law) -> list[int]:
     a cycle. Nor what the data under way determine (a flow of rate - x_tau/(1 + edot)), or the
     delay: nothing brings that back.
     """
-    return [
-        k
-        for k, z in enumerate(law.states)
-        if z != getattr(law, "queue", None) and not _fixed(law, z)
-    ]
+    return [law.states.index(z) for z in own_states(law) if not _fixed(law, z)]
 
 
 def _fixed(law: Law, z: Any) -> bool:
@@ -371,8 +368,7 @@ def _own_number(law: Any, number: int) -> int:
     """Number of a state among those that the engine keeps with the law: a link's queue is kept
     elsewhere.
     """
-    queue = getattr(law, "queue", None)
-    return [k for k, z in enumerate(law.states) if z != queue].index(number)
+    return own_states(law).index(law.states[number])
 
 
 def _is_on(run: xr.Dataset, kind: str, name: str) -> bool:

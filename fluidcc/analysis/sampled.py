@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -142,8 +142,7 @@ def _rates(net: Network, flows: Sequence[FlowSpec], at: float) -> list[float]:
         if not _obeys(f.law):
             raise Unsupported(
                 f"flow {f.name!r} has the law {f.law.name}; beside routers that report, "
-                f"multipliers are those of "
-                "fluidcc.ECF and of constant rates: simulate it"
+                "multipliers are those of fluidcc.ECF and of constant rates: simulate it"
             )
     room = []
     for name, link in net.links.items():
@@ -173,8 +172,7 @@ def _check(link: LinkSpec) -> None:
     if own >= link.law.params[q0] or own >= link.buffer / link.capacity:
         raise Unsupported(
             f"link {link.name!r} aims at a queue of {own:g} s, from where it drops already; let "
-            f"its q_0 and its buffer "
-            "be longer"
+            "its q_0 and its buffer be longer"
         )
 
 
@@ -200,8 +198,7 @@ def _obeyed(
         )
         raise Unsupported(
             f"flow {f.name!r} is held to {x:.6g} bit/s by {who}, and which of them decides "
-            f"switches with every "
-            "deviation; change one of them a little"
+            "switches with every deviation; change one of them a little"
         )
     return holds[0] if holds else None
 
@@ -216,9 +213,9 @@ def _wish(old_rate: bool) -> Any:
 
 def _gains(law: Link) -> tuple[float, float]:
     """Of a router's factor: by its queue now, and by its queue T_s ago [1/s]."""
-    get = law.params.get
-    by_queue, by_rate = _wish(R in law.params)(get(T_ECF), get(R, 0.0))
-    measured_by = (float(by_rate) - 1.0) / get(T_s)  # r'/r, and r by the change of the queue
+    own = law.params
+    by_queue, by_rate = _wish(R in own)(own[T_ECF], own.get(R, 0.0))
+    measured_by = (float(by_rate) - 1.0) / own[T_s]  # r'/r, and r by the change of the queue
     return float(by_queue) + measured_by, -measured_by
 
 
@@ -270,14 +267,14 @@ class _Arrivals:
             if name in self._open:
                 raise Unsupported(
                     f"filled links {name!r} and {self._open[-1]!r} are crossed in both orders, so "
-                    f"that what leaves "
-                    "each depends on the other for ever; simulate it"
+                    "that what leaves each depends on the other for ever; simulate it"
                 )
             self._open.append(name)
-            total: dict[tuple[int, float], float] = {}
+            total: dict[tuple[int, float], float] = defaultdict(float)
             for k, one in enumerate(self.classes):
                 if name in one.route:
-                    _add(total, self._of(k, name), 1.0, 0.0)
+                    for key, gain in self._of(k, name).items():
+                        total[key] += gain
             self._open.pop()
             self._known[name] = total
         return self._known[name]
@@ -290,30 +287,22 @@ class _Arrivals:
         theta.
         """
         one = self.classes[k]
-        found: dict[tuple[int, float], float] = (
-            {(k, one.access): 1.0} if one.obeys is not None else {}
-        )
+        found: dict[tuple[int, float], float] = defaultdict(float)
+        if one.obeys is not None:
+            found[k, one.access] = 1.0
         for hop in one.route[: one.route.index(name)]:
-            wait = self.net.links[hop].delay
+            link = self.net.links[hop]
+            wait = link.delay
             if hop in self.filled:
-                link = self.net.links[hop]
                 wait += link.law.params[aim]
-                _add(found, self.at(hop), -one.rate / capacity_at(link, self.time), 0.0)
-            later: dict[tuple[int, float], float] = {}
-            _add(later, found, 1.0, wait)
+                share = one.rate / capacity_at(link, self.time)
+                for key, gain in self.at(hop).items():
+                    found[key] -= share * gain
+            later: dict[tuple[int, float], float] = defaultdict(float)
+            for (j, delay), gain in found.items():
+                later[j, math.fsum((delay, wait))] += gain
             found = later
         return found
-
-
-def _add(
-    total: dict[tuple[int, float], float],
-    more: dict[tuple[int, float], float],
-    gain: float,
-    wait: float,
-) -> None:
-    for (k, delay), value in more.items():
-        key = k, math.fsum((delay, wait))
-        total[key] = total.get(key, 0.0) + gain * value
 
 
 # --- routers that sample, near rest ---
@@ -345,8 +334,7 @@ def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
     if len(net.links) > 1:
         raise Unsupported(
             f"{name} is not the only link; under constant rates the multipliers of each router "
-            f"are its own: take a "
-            "network of that one, with the rates that come to it"
+            "are its own: take a network of that one, with the rates that come to it"
         )
     capacity, total = (
         capacity_at(routers[0], time),
@@ -355,9 +343,8 @@ def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
     if total <= capacity or "drop" not in routers[0].law.out:
         raise Unsupported(
             f"{name} has {total:.6g} bit/s at a constant rate and a capacity of {capacity:.6g} "
-            f"bit/s; multipliers of "
-            "its queue there are where it drops, as fluidcc.PAQMDrop does, and more comes than "
-            "leaves"
+            "bit/s; multipliers of its queue there are where it drops, as fluidcc.PAQMDrop does, "
+            "and more comes than leaves"
         )
     return inner_loop(routers[0].law, total / capacity), 0
 
@@ -367,14 +354,12 @@ def _why(router: LinkSpec) -> str:
     if "drop" in router.law.out:
         return (
             "drops; multipliers are made of fluidcc.PAQMDrop under constant rates and of "
-            "fluidcc.PAQMECF with sources "
-            "of fluidcc.ECF: simulate it"
+            "fluidcc.PAQMECF with sources of fluidcc.ECF: simulate it"
         )
     return (
-        "marks: as soon as no more comes than leaves it marks nothing, however long the queue, so "
-        "that the two go back "
-        "and forth over a switch, and near it nothing is linear; simulate it, or see "
-        "fluidcc.limit_cycle"
+        "marks: as soon as no more comes than leaves it marks nothing, however long the queue, "
+        "so that the two go back and forth over a switch, and near it nothing is linear; "
+        "simulate it, or see fluidcc.limit_cycle"
     )
 
 

@@ -163,8 +163,7 @@ def add(to: Row, row: Row, factor: Any = 1.0) -> None:
 def endless(point: Point) -> InvalidInput:
     return InvalidInput(
         f"flow {point.classes[0].label!r} and others form a loop without any delay, so the "
-        f"network has no "
-        "linearisation; give a link delay, access_delay or return_delay above 0"
+        "network has no linearisation; give a link delay, access_delay or return_delay above 0"
     )
 
 

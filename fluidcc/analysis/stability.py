@@ -163,8 +163,7 @@ def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
         links = sorted({point.links[l].name for f in point.classes for l in f.route})
         warn(
             f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less "
-            f"than their capacity), "
-            "so there is no loop: the verdict is that of the laws alone, and the margins are "
-            "infinite",
+            "than their capacity), so there is no loop: the verdict is that of the laws alone, "
+            "and the margins are infinite",
             stacklevel=4,  # beyond `explained`: the line that asks
         )

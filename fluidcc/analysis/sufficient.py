@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -22,7 +22,6 @@ from fluidcc.analysis.point import Point
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.base.tables import in_html
 from fluidcc.network.patterns import near
-from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.equilibrium import Equilibrium
@@ -264,20 +263,26 @@ Met = tuple[NDArray[np.float64], list[list[tuple[float, int]]]]
 """What `crossings` finds."""
 
 RULE, HULL, DIVIDED = "-1/M rule", "convex hull", "eta divided by M"
-_REF = {
-    RULE: "LDCC, after (39): every G_r passes -1/M",
-    HULL: "LDCC (39), with the exact spectral radius (Vinnicombe 2000)",
-    DIVIDED: "LDCC, after (43): the gain of one link, divided by M",
-    JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; for several delays proved by "
-    "Vinnicombe, IFAC 2002",
-    DISCRETE: "Johari and Tan 2001, rates that change once a step: gain times step below 2 "
-    "sin(pi/(4 D + 2)); for "
-    "several delays proved by Tian, 'A general stability criterion for congestion control with "
-    "diverse communication "
-    "delays', Automatica 41(7), 2005; the argument in short is in fluidcc.analysis.sufficient",
-    VINNICOMBE: "Vinnicombe, IFAC 2002, with the exact spectral radius",
-    PAGANINI: "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2",
+_ABOUT = {
+    RULE: (False, "LDCC, after (39): every G_r passes -1/M"),
+    HULL: (True, "LDCC (39), with the exact spectral radius (Vinnicombe 2000)"),
+    DIVIDED: (False, "LDCC, after (43): the gain of one link, divided by M"),
+    JOHARI_TAN: (
+        True,
+        "Johari and Tan, IEEE/ACM ToN 9(6), 2001; for several delays proved by Vinnicombe, IFAC "
+        "2002",
+    ),
+    DISCRETE: (
+        True,
+        "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D + "
+        "2)); for several delays proved by Tian, 'A general stability criterion for congestion "
+        "control with diverse communication delays', Automatica 41(7), 2005; the argument in short "
+        "is in fluidcc.analysis.sufficient",
+    ),
+    VINNICOMBE: (True, "Vinnicombe, IFAC 2002, with the exact spectral radius"),
+    PAGANINI: (True, "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2"),
 }
+"""Of each condition, whether it is a theorem, and where it is from."""
 
 
 @dataclass(frozen=True)
@@ -403,7 +408,7 @@ def sufficient_conditions(
     try:
         loop = local_loop(point)
     except Unsupported as error:
-        return Conditions(tuple(_no(name, str(error)) for name in _REF))
+        return Conditions(tuple(_no(name, str(error)) for name in _ABOUT))
     met = crossings(loop)
     found = [_rule(loop, met, exact), _hull(loop, exact), _divided(point, loop, met, exact)]
     return Conditions((*found, *_lags(loop, exact)))
@@ -421,14 +426,18 @@ def _exact_margin(open_loop: DelayLTI) -> float:
 
 
 def _no(name: str, why: str) -> Condition:
-    return Condition(
-        name, False, False, math.nan, math.nan, name not in (RULE, DIVIDED), why, _REF[name]
-    )
+    """A condition that does not apply."""
+    return Condition(name, False, False, math.nan, math.nan, why=why, **_about(name))
 
 
 def _yes(name: str, holds: bool, margin: float, exact: float, why: str) -> Condition:
+    """A condition that applies."""
     worth = exact / margin if margin > 0 and math.isfinite(margin) else math.nan
-    return Condition(name, True, holds, margin, worth, name not in (RULE, DIVIDED), why, _REF[name])
+    return Condition(name, True, holds, margin, worth, why=why, **_about(name))
+
+
+def _about(name: str) -> dict[str, Any]:
+    return dict(zip(("theorem", "ref"), _ABOUT[name], strict=True))
 
 
 # --- the paper's ----------------------------------------------------------------------------------
@@ -498,16 +507,12 @@ def _unstable_alone(loop: LocalLoop) -> str:
 def _divided(point: Point, loop: LocalLoop, met: Met, exact: float) -> Condition:
     if why := _for_queues(loop):
         return _no(DIVIDED, why)
-    scaled, hops = [], loop.hops
-    for k, f in enumerate(point.classes):
-        names = [plain(v) for v in f.spec.law.params]
-        if "eta" not in names:
-            return _no(DIVIDED, f"the law of flow {loop.labels[k]!r} has no gain eta")
-        values = point.p[k].copy()
-        values[names.index("eta")] *= hops
-        scaled.append(values)
+    for label, f in zip(loop.labels, point.classes, strict=True):
+        if f.spec.law.gain is None:
+            return _no(DIVIDED, f"the law of flow {label!r} has no gain eta")
+    hops = loop.hops
     if hops > 1:
-        loop = local_loop(point.changed(p=scaled))
+        loop = replace(loop, laws=[(A * hops, B * hops, C, D) for A, B, C, D in loop.laws])
         met = crossings(loop)
     return _every_user(DIVIDED, loop, met, 1, exact, f"-1, with eta times M = {hops}")
 

@@ -30,7 +30,6 @@ from fluidcc.network.patterns import near
 from fluidcc.symbols import Let
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.passivity import Storage, StorageReport
     from fluidcc.network.network import Network
 
 
@@ -135,4 +134,4 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
             f"would act at once; "
             "the undelayed network is for links with room in their buffers"
         )
-    return Builder(net, at, rest, held).build(Undelayed)
+    return Undelayed(**Builder(net, at, rest, held).build())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
@@ -92,11 +92,8 @@ class UndelayedSystem:
         )
 
 
-System = TypeVar("System", bound=UndelayedSystem)
-
-
 class Builder:
-    """Makes the equations of a network: `build` gives them as the class that it is given."""
+    """Makes the equations of a network."""
 
     def __init__(self, net: Network, at: float, rest: Equilibrium, held: tuple[str, ...]) -> None:
         self.net, self.at, self.rest, self.held = net, at, rest, held
@@ -109,7 +106,8 @@ class Builder:
         self.constants: dict[str, dict[Any, Any]] = {}
         self.frozen: dict[str, dict[Let, Expr]] = {}
 
-    def build(self, kind: type[System]) -> System:
+    def build(self) -> dict[str, Any]:
+        """The attributes of `UndelayedSystem`."""
         listening = {n: f for n, f in self.flows.items() if n not in self.constant}
         for name, flow in listening.items():
             refuse_unsteady(flow.law, f"flow {name!r}")
@@ -142,11 +140,11 @@ class Builder:
                 value = self._law(f.law, n, g, {**signals, **self.constants[n]})
                 motion[symbol] = self._projected(f.law, z, symbol, value, n)
         point = _refined({**motion, **links}, self.point, self.floors)
-        return kind(
-            {**motion, **links}, point, rate, delay, queue, arrival, capacity, self.floors,
-            self.constants,
-            self.frozen, self.rest, self.net,
-        )  # fmt: skip
+        return {
+            "flow": {**motion, **links}, "point": point, "rate": rate, "delay": delay,
+            "queue": queue, "arrival": arrival, "capacity": capacity, "floors": self.floors,
+            "constants": self.constants, "frozen": self.frozen, "rest": self.rest, "net": self.net,
+        }  # fmt: skip
 
     def _links(
         self, arrival: Mapping[str, Expr], capacity: Mapping[str, float]

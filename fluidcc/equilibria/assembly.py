@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Float, Symbol
+from sympy import Symbol
 
 from fluidcc.base.arguments import number
 from fluidcc.base.errors import Unsupported
@@ -20,7 +20,7 @@ from fluidcc.laws.trackers import levels, trackers
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.patterns import Modulated
 from fluidcc.numerics.steady.search import Numbers, Shape
-from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
+from fluidcc.symbols import c, e_b, packet, plain, q_max, symbols_of
 
 if TYPE_CHECKING:
     from fluidcc.laws import Law
@@ -69,18 +69,17 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
     if isinstance(flow.pattern, Modulated):
         raise Unsupported(
             f"flow {flow.name!r} sends at random ({flow.pattern.kind}), so it has no rest: "
-            f"simulate it, "
-            "or put fluidcc.CBR at its mean rate in its place"
+            "simulate it, or put fluidcc.CBR at its mean rate in its place"
         )
     if flow.pattern is not None:
         past = [rate for time, rate in flow.pattern if time <= at]
         return float(past[-1]) if past else 0.0
     if law.states or law.utility is not None:
         return None
-    rate = unfold(law.out["rate"])
-    if rate.free_symbols - {*law.params, packet}:
+    rate = law.out["rate"]
+    if symbols_of(rate) - {*law.params, packet}:
         return None
-    return float(rate.xreplace({**law.params, packet: Float(flow.packet)}))
+    return float(evaluated(rate, {**law.params, packet: flow.packet}))
 
 
 def own_states(law: Any) -> list[Any]:
@@ -116,12 +115,20 @@ class Assembled:
         own = [list(range(a, b)) for a, b in pairwise(ends)]
         return own[: S.flows], own[S.flows :]
 
-    def parameters(self, point: int, flow: int) -> dict[Any, Float]:
+    def named_states(self) -> Iterator[tuple[str, Any, Symbol, int]]:
+        """Kind and spec of what has each state, the state, and which unknown it is."""
+        owners: Any = (self.net.flows, self.net.links)
+        for kind, specs, places in zip(("flow", "link"), owners, self.states, strict=True):
+            for spec, own in zip(specs.values(), places, strict=True):
+                for z, i in zip(own_states(spec.law), own, strict=False):  # none of one that is off
+                    yield kind, spec, z, i
+
+    def parameters(self, point: int, flow: int) -> dict[Symbol, float]:
         """Values of the parameters of an adaptive flow's law at a point, by symbol."""
         law = list(self.net.flows.values())[flow].law
         first = sum(self.shape.flow_par[:flow]) + PLACE_OF_A_FLOW
         values = self.numbers.par[point, first : first + len(law.params)]
-        return {s: Float(v) for s, v in zip(law.params, values, strict=True)}
+        return dict(zip(law.params, values.tolist(), strict=True))
 
 
 PLACE_OF_A_FLOW = 3

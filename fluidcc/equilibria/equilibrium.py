@@ -9,11 +9,9 @@ capacity is used up, or it is full and loses the excess. Derivatives are the law
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +25,6 @@ from fluidcc.equilibria.assembly import (
     initial_state,
     is_on,
     moment,
-    own_states,
 )
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
@@ -43,44 +40,10 @@ if TYPE_CHECKING:
     from fluidcc.network import Network
     from fluidcc.numerics.steady.search import Found, Search
 
-__all__ = ["Equilibrium", "SharedStates", "equilibrium", "hold_trackers", "one_equilibrium"]
-
-
-class SharedStates(Mapping[str, Mapping[str, float]]):
-    """States of flows, by the place of the flow that stands for each, and of links. Nothing is
-    copied for a name.
-
-    Parameters
-    ----------
-    place : mapping of str to int
-        For each flow, which of `own` it has. Two of these that share this object have identical
-        flows alike.
-    own : sequence of mappings
-        States by name, of each kind of flows.
-    links : mapping
-        States by name, of each link.
-    """
-
-    def __init__(
-        self,
-        place: Mapping[str, int],
-        own: Sequence[Mapping[str, float]],
-        links: Mapping[str, Mapping[str, float]],
-    ) -> None:
-        self.place, self._own, self._links = place, own, links
-
-    def __getitem__(self, name: str) -> Mapping[str, float]:
-        link = self._links.get(name)
-        return MappingProxyType(dict(self._own[self.place[name]] if link is None else link))
-
-    def __iter__(self) -> Iterator[str]:
-        return chain(self.place, (name for name in self._links if name not in self.place))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __repr__(self) -> str:
-        return repr({name: dict(states) for name, states in self.items()})
+__all__ = [
+    "Equilibrium", "equilibrium", "hold_trackers", "least_windows", "one_equilibrium", "solved",
+    "system_of",
+]  # fmt: skip
 
 
 # --- equilibria of a network ----------------------------------------------------------------------
@@ -205,11 +168,9 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _One:
     values = {k: v[0] for k, v in found.values.items()}
     windows = least_windows(few.net, states, values["rate"])
     values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
-    every = SharedStates(
-        few.place,
-        [states[name] for name in few.net.flows],
-        {name: states[name] for name in net.links},
-    )
+    own = [states[name] for name in few.net.flows]
+    every = {name: dict(own[k]) for name, k in few.place.items()}
+    every |= {name: states[name] for name in net.links}
     names = {"flow": list(net.flows), "link": list(net.links)}
     error = float(found.found.error[0])
     told = Equilibrium(names, values, every, error, found.system.at, _net=net)
@@ -394,11 +355,8 @@ def states_of(system: Assembled, u: Any) -> dict[str, dict[str, Any]]:
     states: dict[str, dict[str, Any]] = {
         name: {} for name in (*system.net.flows, *system.net.links)
     }
-    owners: Any = (system.net.flows, system.net.links)
-    for specs, places in zip(owners, system.states, strict=True):
-        for (name, spec), own in zip(specs.items(), places, strict=True):
-            named = [plain(z) for z in own_states(spec.law)]
-            states[name].update(zip(named, u[:, own].T, strict=False))
+    for _, spec, z, i in system.named_states():
+        states[spec.name][plain(z)] = u[:, i]
     queue = np.minimum(system.queues(u), system.numbers.q_max)
     for l, (name, link) in enumerate(system.net.links.items()):
         if link.law.queue is not None:

@@ -9,12 +9,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Expr, Float, Gt, Heaviside
+from sympy import Expr, Gt, Heaviside
 
 from fluidcc.base.errors import FluidccError, InvalidInput, NoEquilibrium, SolverError
 from fluidcc.equilibria.assembly import Assembled, assemble
 from fluidcc.equilibria.held_queue import ByLength, by_length
 from fluidcc.laws import Steady
+from fluidcc.network.parameters import evaluated
 from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
 from fluidcc.numerics.steady.search import Found, Search
 from fluidcc.symbols import c, pi, plain, q_max, unfold, y
@@ -155,11 +156,9 @@ def _tried(system: Assembled, point: int, found: Found) -> str:
     end = "grew without end" if found.status == GROWING else "did not converge"
     return (
         f"the search for an equilibrium {end} in {found.steps} steps (last relative step "
-        f"{found.error:.1e}; the "
-        f"longest queue, of link {names[l]!r}, was at {longest:.3g} s), nor was one found with "
-        f"that queue held at any "
-        "length: give initial states nearer to it or finite buffers, or simulate and look where "
-        "it goes"
+        f"{found.error:.1e}; the longest queue, of link {names[l]!r}, was at {longest:.3g} s), "
+        "nor was one found with that queue held at any length: give initial states nearer to it "
+        "or finite buffers, or simulate and look where it goes"
     )
 
 
@@ -189,19 +188,13 @@ def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
     growing = (np.abs(u) > LARGEST_STATE * start) & (
         search.residual(system.numbers, point, u) * u > 0
     )
-    owners: Any = (system.net.flows, system.net.links)
-    for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
-        for (name, spec), own in zip(specs.items(), states, strict=True):
-            named = [z for z in spec.law.states if z != getattr(spec.law, "queue", None)]
-            for z, i in zip(named, own, strict=False):
-                if growing[i]:
-                    return (
-                        f"state {plain(z)} of {kind} {name!r} ({spec.law.name}) grows without "
-                        f"limit, as nothing that "
-                        f"it moves brings it to rest: at {u[i]:.3g} it still grows; choose laws "
-                        f"that answer it, or "
-                        "simulate"
-                    )
+    for kind, spec, z, i in system.named_states():
+        if growing[i]:
+            return (
+                f"state {plain(z)} of {kind} {spec.name!r} ({spec.law.name}) grows without limit, "
+                f"as nothing that it moves brings it to rest: at {u[i]:.3g} it still grows; choose "
+                "laws that answer it, or simulate"
+            )
     return ""
 
 
@@ -223,10 +216,8 @@ def _why_switch(system: Assembled, point: int, l: int, switch: tuple[float, floa
     )
     return (
         f"link {system.net.link_names[l]!r} has {capacity:.6g} bit/s, and its flows switch where "
-        f"{at}: just below, "
-        f"{less} arrives, just above, {after * capacity:.6g} bit/s, so that the network goes back "
-        f"and forth over it; "
-        "simulate it"
+        f"{at}: just below, {less} arrives, just above, {after * capacity:.6g} bit/s, so that "
+        "the network goes back and forth over it; simulate it"
     )
 
 
@@ -256,22 +247,18 @@ def _why_queue(system: Assembled, point: int, u: Any, l: int) -> str:
 def _why_undefined(system: Assembled, search: Search, point: int, u: Any) -> str:
     """Whose law gives no number."""
     G = search.residual(system.numbers, point, u)
-    owners: Any = (system.net.flows, system.net.links)
-    for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
-        for (name, spec), own in zip(specs.items(), states, strict=True):
-            if not np.all(np.isfinite(G[own])):
-                start = (
-                    f"{kind} {name!r} ({spec.law.name}) has no finite rate of change at its start"
-                )
-                if (
-                    kind == "flow"
-                    and system.numbers.trip[point, system.net.flow_names.index(name)] == 0
-                ):
-                    return (
-                        f"{start}, where its round trip takes no time: give its links or its "
-                        f"access a delay"
-                    )
-                return f"{start}: give other initial states or parameters"
+    for kind, spec, _, i in system.named_states():
+        if np.isfinite(G[i]):
+            continue
+        start = f"{kind} {spec.name!r} ({spec.law.name}) has no finite rate of change at its start"
+        if (
+            kind == "flow"
+            and system.numbers.trip[point, system.net.flow_names.index(spec.name)] == 0
+        ):
+            return (
+                f"{start}, where its round trip takes no time: give its links or its access a delay"
+            )
+        return f"{start}: give other initial states or parameters"
     return "the network has no finite rates at its start: give other initial states or delays"
 
 
@@ -285,7 +272,7 @@ def _floor(system: Assembled, point: int, r: int) -> str:
             and relation.lhs == law.out["rate"]
             and relation.rhs.free_symbols <= {*law.params}
         ):
-            least = float(relation.rhs.xreplace(system.parameters(point, r)))
+            least = evaluated(relation.rhs, system.parameters(point, r))
             return f"{relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
     return ""
 
@@ -388,8 +375,5 @@ def _value(system: Assembled, name: str, compared: Expr, u: Any) -> float:
     }  # fmt: skip
     if law.queue is not None:
         at[law.queue] = min(system.queues(u)[l], system.numbers.q_max[0, l])
-    parts = [
-        abs(float(t.xreplace({s: Float(v) for s, v in at.items()})))
-        for t in compared.expand().as_ordered_terms()
-    ]
-    return float(compared.xreplace({s: Float(v) for s, v in at.items()})) / max(*parts, 1e-300)
+    sizes = [abs(evaluated(term, at)) for term in compared.expand().as_ordered_terms()]
+    return float(evaluated(compared, at)) / max(*sizes, 1e-300)

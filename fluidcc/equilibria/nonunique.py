@@ -96,13 +96,7 @@ def _beside(system: Assembled, u: Any, size: Any) -> Any:
 
 def _names(system: Assembled, moved: Any) -> tuple[str, ...]:
     net, F = system.net, system.shape.flows
-    names = []
-    owners: Any = (net.flows, net.links)
-    for specs, places in zip(owners, system.states, strict=True):
-        for (name, spec), own in zip(specs.items(), places, strict=True):
-            law: Any = spec.law
-            states = [z for z in law.states if z != getattr(law, "queue", None)]
-            names += [f"{name}.{plain(z)}" for z, i in zip(states, own, strict=False) if moved[i]]
+    names = [f"{spec.name}.{plain(z)}" for _, spec, z, i in system.named_states() if moved[i]]
     for l, (name, link) in enumerate(net.links.items()):
         law = link.law
         if law.queue is not None and moved[F + l]:
@@ -115,8 +109,7 @@ def warn_undetermined(names: tuple[str, ...]) -> None:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         warn(
-            f"the equilibrium is one of a continuum: nothing determines "
-            f"{', '.join(names[:NAMED])}{more}; where a run "
-            "ends depends on where it starts",
+            "the equilibrium is one of a continuum: nothing determines "
+            f"{', '.join(names[:NAMED])}{more}; where a run ends depends on where it starts",
             stacklevel=4,  # beyond `explained`: the line that asks
         )

@@ -133,8 +133,7 @@ def solve(net: Network, at: float | str = math.inf) -> NumSolution:
             if not np.any(np.isfinite(room) & (column > 0)):
                 raise Unbounded(
                     f"flow {flows[i].name!r} crosses no link of finite capacity, so its rate has "
-                    f"no limit: "
-                    "route it through a link with a capacity"
+                    "no limit: route it through a link with a capacity"
                 )
         used = np.isfinite(room) & (part.sum(axis=1) > 0)
         groups = utility_groups([flows[i] for i in elastic], net)
@@ -188,8 +187,7 @@ def _room(
             taken = f", and {fixed} take all of it" if fixed else ""
             raise Infeasible(
                 f"link {link.name!r} has {capacity[l]:.6g} bit/s{taken}, so nothing is left for "
-                f"{needy}: "
-                "raise its capacity"
+                f"{needy}: raise its capacity"
             )
     return capacity - load
 
@@ -226,13 +224,9 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
     return groups
 
 
-def _constants() -> tuple[Symbol, Symbol]:
-    return e_b, packet
-
-
 def _rate_symbol(utility: Any, law: Any) -> Symbol:
     """The variable of a utility: what is neither a parameter nor a constant of the flow."""
-    free = utility.free_symbols - {*law.params, *_constants()}
+    free = utility.free_symbols - {*law.params, e_b, packet}
     if len(free) != 1:
         raise Unsupported(
             f"the utility of {law.name} must be a function of one rate, not of "

@@ -372,6 +372,8 @@ class Source(Law):
     traffic : {"", "on_off_pareto", "poisson"}
         Kind of random traffic that a law without states sends, by parameters of the names that
         `Network.flow` has in its `pattern`.
+    gain, penalty : Expr, optional
+        k and v of a law of the form x' = k x (U'(x) - v - e' - loss).
 
     See `Law` for the others.
     """
@@ -379,6 +381,8 @@ class Source(Law):
     utility: Expr | None = None
     window: Symbol | None = None
     traffic: str = ""
+    gain: Expr | None = None
+    penalty: Expr | None = None
 
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS

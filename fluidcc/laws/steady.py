@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
-import numpy as np
-from sympy import Expr, Integer, Symbol, false, fraction, sympify, together
+from sympy import Expr, Integer, Symbol, false, fraction, together
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
@@ -29,8 +26,8 @@ from fluidcc.symbols import (
 )
 
 __all__ = [
-    "FEW", "Standstill", "bounds", "few_packets", "grouped", "refuse_unsteady", "standstills",
-    "state_bounds", "steady_flow",
+    "FEW", "Standstill", "few_packets", "grouped", "refuse_unsteady", "standstills",
+    "steady_flow",
 ]  # fmt: skip
 
 
@@ -78,45 +75,6 @@ def _past_the_data(law: Law) -> str:
     if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}:
         return "knows more than data carry"
     return ""
-
-
-@lru_cache(maxsize=4096)
-def state_bounds(
-    law: Law, states: tuple[Symbol, ...], side: str, constants: tuple[tuple[Symbol, float], ...]
-) -> tuple[float, ...]:
-    """Return the lower or upper bounds of some states; infinite where there is none.
-
-    Raises
-    ------
-    Unsupported
-        If a bound is no number once parameters and `constants` are put in.
-    """
-    out = []
-    for z in states:
-        if z not in getattr(law, side):
-            out.append(-math.inf if side == "lower" else math.inf)
-            continue
-        value = sympify(unfold(getattr(law, side)[z]).xreplace({**law.params, **dict(constants)}))
-        if not value.is_number:
-            raise Unsupported(
-                f"{law.name} bounds {plain(z)} by {value}, which varies: simulate it instead"
-            )
-        out.append(float(value))
-    return tuple(out)
-
-
-def bounds(
-    laws: Sequence[Law],
-    states: Sequence[Symbol],
-    side: str,
-    constants: Sequence[Mapping[Any, float]],
-) -> Any:
-    """Return the lower or upper bounds of the states, shape (states, laws); infinite where there is
-    none.
-    """
-    given = zip(laws, constants, strict=True)
-    columns = [state_bounds(law, tuple(states), side, tuple(known.items())) for law, known in given]
-    return np.array(columns, float).T.reshape(len(states), len(laws))
 
 
 # --- Where a law can stand still, exactly, for claims about its equilibria -----------------------

@@ -25,6 +25,8 @@ LDCC = Source(
     lower={x: 0},
     initial={x: 5 * w},  # the paper gives none; 100 kbit/s at its w
     utility=U,
+    gain=k,
+    penalty=v,
     claims={
         "(17) v is never negative": v >= 0,
         "(17) v saturates below beta": v < beta,

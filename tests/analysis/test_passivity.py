@@ -173,7 +173,7 @@ def test_what_does_not_apply_is_refused() -> None:
         .link("l", fc.PenaltyLink, capacity=2e6)
         .flow("f", fc.PrimalPenalty, route=["l"])
     )
-    with pytest.raises(Unsupported, match="no definition 'k'"):
+    with pytest.raises(Unsupported, match="declares no gain and penalty"):
         paper_storage(other)
 
 

@@ -115,13 +115,6 @@ def test_reno_follows_the_square_root_law(n: int) -> None:
     check(net, eq)
 
 
-def test_reno_and_ldcc_share_a_full_buffer() -> None:
-    net = with_flows(with_flows(bottleneck(2.5e6, buffer="60 packets"), 2, fc.LDCC), 1, fc.Reno)
-    eq = fc.equilibrium(net)
-    assert eq.full.all()
-    check(net, eq)
-
-
 def test_one_link_full_and_the_other_queueing() -> None:
     net = lot(first_buffer=8000).with_link("l2", capacity=2e6)
     eq = fc.equilibrium(net)

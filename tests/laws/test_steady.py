@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.steady import bounds, grouped, refuse_unsteady
+from fluidcc.laws.steady import grouped, refuse_unsteady
 
 
 def test_laws_of_equal_structure_go_together() -> None:
     laws = [fc.LDCC, fc.Reno, fc.LDCC(T=0.2), fc.LDCC(T=0.2), fc.PrimalDual]
     assert grouped(laws) == [[0, 2, 3], [1], [4]]
-
-
-def test_bounds() -> None:
-    np.testing.assert_array_equal(
-        bounds([fc.Reno, fc.Reno], fc.Reno.states, "lower", [{}, {}]), [[1, 1]]
-    )
-    np.testing.assert_array_equal(bounds([fc.Reno], fc.Reno.states, "upper", [{}]), [[np.inf]])
 
 
 def test_unsteady_laws_are_refused() -> None:
