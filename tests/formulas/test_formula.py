@@ -25,16 +25,12 @@ FORMULAS = [
 ]
 INSIDE = {
     "k": 0.4, "l": 0.8, "lam": 0.3, "sigma": 0.6, "U": 3.0, "C": 6.0, "n": 2.0, "R": 0.7,
-    "alpha": 1.1, "beta": 0.4,
-    "mtu": 12e3, "rtt": 0.1, "m_I": 20.0, "m_D": 3.0, "p": 0.01, "T0": 0.4, "b": 2.0, "W_max": 9.0,
-    "packet": 8e3,
-    "T": 3.0, "delta": 1.0, "theta": -0.5, "t_eps": 0.1, "delta_r": -0.02, "x0": 2.0, "d_hat": 1.3,
-    "tau0": 0.2,
-    "RTT_min": 3.1, "RTT_max": 4.0, "cwnd": 9.0, "offset": 1.0, "gamma": 0.3, "Delta": 2.0,
-    "tau0_bar": 0.2,
+    "alpha": 1.1, "beta": 0.4, "mtu": 12e3, "rtt": 0.1, "m_I": 20.0, "m_D": 3.0, "p": 0.01,
+    "T0": 0.4, "b": 2.0, "W_max": 9.0, "packet": 8e3, "T": 3.0, "delta": 1.0, "theta": -0.5,
+    "t_eps": 0.1, "delta_r": -0.02, "x0": 2.0, "d_hat": 1.3, "tau0": 0.2, "RTT_min": 3.1,
+    "RTT_max": 4.0, "cwnd": 9.0, "offset": 1.0, "gamma": 0.3, "Delta": 2.0, "tau0_bar": 0.2,
     "coefficient": 0.25, "T_near": 0.04, "T_far": 0.1, "trickle": 0.01, "left": 0.1, "w_low": 38.0,
-    "w_high": 83e3,
-    "p_low": 1e-3, "p_high": 1e-7,
+    "w_high": 83e3, "p_low": 1e-3, "p_high": 1e-7,
 }  # fmt: skip
 
 
