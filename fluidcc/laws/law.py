@@ -8,6 +8,7 @@ the same object.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -63,6 +64,12 @@ class _EqualIsSame(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return _one(super().__call__(*args, **kwargs))
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What editors show, which would be that of `__call__` here."""
+        made = inspect.signature(vars(cls)["__init__"])
+        return made.replace(parameters=[*made.parameters.values()][1:])
 
 
 _KINDS = (  # what arguments of laws must be, beside the expressions
