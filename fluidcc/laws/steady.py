@@ -30,7 +30,7 @@ from fluidcc.symbols import (
 
 __all__ = [
     "FEW", "Standstill", "bounds", "few_packets", "grouped", "refuse_unsteady", "standstills",
-    "state_bounds", "steady_flow",
+    "state_bounds", "steady_flow", "window_name",
 ]  # fmt: skip
 
 
@@ -225,6 +225,12 @@ FEW = 3.0
 """Packets. With windows as small as that, single packets and timeouts rule, which a fluid does
 not have.
 """
+
+
+def window_name(law: Any) -> str:
+    """Return the name of the state that is the congestion window of a law, or ""."""
+    window = (law.window or law.static_window) if law.kind == "source" else None
+    return plain(window or "")
 
 
 def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
