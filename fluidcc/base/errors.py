@@ -113,11 +113,11 @@ def warn(text: str, stacklevel: int = 1) -> None:
     """Warn that a result may be wrong or not what was meant; `stacklevel` as of `warnings.warn`,
     from the caller on.
     """
-    told = _gathered.get()
-    if told is None:
+    texts = _gathered.get()
+    if texts is None:
         warnings.warn(text, FluidccWarning, stacklevel=stacklevel + 1)
     else:
-        told.append(text)
+        texts.append(text)
 
 
 @contextmanager
@@ -125,9 +125,9 @@ def gathered() -> Iterator[list[str]]:
     """Take down what is warned of meanwhile, instead of telling it: of this thread alone, unlike
     Python's own ways.
     """
-    told: list[str] = []
-    before = _gathered.set(told)
+    texts: list[str] = []
+    before = _gathered.set(texts)
     try:
-        yield told
+        yield texts
     finally:
         _gathered.reset(before)

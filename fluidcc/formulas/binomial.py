@@ -74,10 +74,9 @@ convergence_factor = Formula(
     (1 - l * z) * (1 - z) ** k,
     domain=(_below_one,),
     units=_RATES,
-    ref="factor by which a small difference of two rates near U shrinks in a cycle [1]; not in "
-    "the paper. A decrease "
-    "multiplies it by 1 - l z, and an increase, x' = lam x**-k/R, by (U/L)**-k. Its first order "
-    "in z is 1 - (k + l) z",
+    ref="factor by which a small difference of two rates near U shrinks in a cycle [1]; not in the "
+    "paper. A decrease multiplies it by 1 - l z, and an increase, x' = lam x**-k/R, by (U/L)**-k. "
+    "Its first order in z is 1 - (k + l) z",
 )
 
 # --- efficiency -----------------------------------------------------------------------------------

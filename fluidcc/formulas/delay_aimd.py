@@ -35,10 +35,8 @@ left, T_near, T_far, q, window = symbols("left T_near T_far q window", positive=
 trickle, queue = symbols("trickle queue", nonnegative=True)
 
 _UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s",
-    tau0_bar: "s",
-          T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet", C: "packet/s",
-          coefficient: "1/s^2",
-          window: "packet", queue: "packet"}  # fmt: skip
+          tau0_bar: "s", T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet",
+          C: "packet/s", coefficient: "1/s^2", window: "packet", queue: "packet"}  # fmt: skip
 _part = Bound(beta < 1, "a backoff leaves a part of the window")
 _probe = Bound(delta <= 1, "with delta above 1 a backoff would not empty the estimated queue")
 
@@ -52,11 +50,9 @@ increase = Formula(
     1 + 10 * _d + coefficient * _d**2,
     defaults={coefficient: 0.5, offset: 1.0},
     units=_UNITS,
-    ref="(2), what a window grows a round trip [packet], Delta seconds after the last backoff. "
-    "The paper prints min[1, "
-    "...], which would never be more than 1: the larger of the two is meant. It prints the "
-    "coefficient 0.5 where the "
-    "H-TCP draft and its kernels have 0.25",
+    ref="(2), what a window grows a round trip [packet], Delta seconds after the last backoff. The "
+    "paper prints min[1, ...], which would never be more than 1: the larger of the two is meant. "
+    "It prints the coefficient 0.5 where the H-TCP draft and its kernels have 0.25",
 )
 backoff_factor = Formula(
     "backoff_factor",
@@ -120,12 +116,10 @@ cycle = Formula(
     defaults={n: 1},
     units=_UNITS,
     ref="the periodic sawtooth of n synchronised flows which grow by alpha packets a round trip "
-    "and back off to beta "
-    "of their windows when the queueing delay is tau0: period [s], largest and smallest window of "
-    "a flow [packet], "
-    "smallest round trip [s], utilisation [1] and mean queueing delay over time [s]; C in "
-    "packets/s. With beta by (3), "
-    "T/(T + tau0), the queue just empties and the link is always busy",
+    "and back off to beta of their windows when the queueing delay is tau0: period [s], largest "
+    "and smallest window of a flow [packet], smallest round trip [s], utilisation [1] and mean "
+    "queueing delay over time [s]; C in packets/s. With beta by (3), T/(T + tau0), the queue just "
+    "empties and the link is always busy",
 )
 _trip = T + tau0  # what a packet takes that meets tau0 in the queue
 _peak = sqrt(
@@ -153,16 +147,12 @@ late_cycle = Formula(
     domain=(Bound(trickle < 1, "a flow that sends no less does not back off"),),
     defaults={n: 1, trickle: 0},
     units=_UNITS,
-    ref="the same sawtooth with (3) and with feedback that takes its time, of n synchronised "
-    "flows with an ack clock, "
-    "which grow by alpha over the window at each ack: period [s], largest and smallest window of "
-    "a flow [packet], "
-    "largest and smallest queueing delay [s]; C in packets/s. While the queue is busy acks come "
-    "at the rate C, so "
-    "that the square of all windows grows by 2 n alpha C a second, and the queue is W/C - T. What "
-    "crosses tau0 is "
-    "known T + tau0 later. After a backoff only the part `trickle` of C is sent until what is "
-    "under way is the window",
+    ref="the same sawtooth with (3) and with feedback that takes its time, of n synchronised flows "
+    "with an ack clock, which grow by alpha over the window at each ack: period [s], largest and "
+    "smallest window of a flow [packet], largest and smallest queueing delay [s]; C in packets/s. "
+    "While the queue is busy acks come at the rate C, so that the square of all windows grows by 2 "
+    "n alpha C a second, and the queue is W/C - T. What crosses tau0 is known T + tau0 later. "
+    "After a backoff only the part `trickle` of C is sent until what is under way is the window",
 )
 mean_queueing_delay = Formula(
     "mean_queueing_delay",
@@ -171,9 +161,8 @@ mean_queueing_delay = Formula(
     domain=(_part,),
     units=_UNITS,
     ref="mean queueing delay over time of the sawtooth [s]; the same for any number of flows, any "
-    "increase and any "
-    "capacity. With beta by (3), 2/3 (R**3 - T**3)/(R**2 - T**2) - T for R = T + tau0, a little "
-    "above tau0/2",
+    "increase and any capacity. With beta by (3), 2/3 (R**3 - T**3)/(R**2 - T**2) - T for R = T + "
+    "tau0, a little above tau0/2",
 )
 
 rtt_unfairness = Formula(
@@ -182,12 +171,9 @@ rtt_unfairness = Formula(
     log(1 + tau0 / T_near) / log(1 + tau0 / T_far),
     units=_UNITS,
     ref="rate of a flow with the propagation delay T_near over that of one with T_far [1], which "
-    "back off together by "
-    "(3) whenever their common queueing delay is tau0, and between backoffs see it grow at a "
-    "constant pace. A window "
-    "grows by alpha/RTT a second, and (3) takes the part tau0/(T + tau0) of it; so does the rate, "
-    "which is the window "
-    "over T + tau0 then",
+    "back off together by (3) whenever their common queueing delay is tau0, and between backoffs "
+    "see it grow at a constant pace. A window grows by alpha/RTT a second, and (3) takes the part "
+    "tau0/(T + tau0) of it; so does the rate, which is the window over T + tau0 then",
     claims={
         "growth over an epoch, in proportion": Eq(
             integrate(1 / (T + q), (q, 0, tau0)), log(1 + tau0 / T)
@@ -308,9 +294,8 @@ ratchet = Formula(
     domain=(_probe, Bound(RTT_min >= T, "no round trip is shorter than the propagation delay")),
     units=_UNITS,
     ref="smallest round trip seen after k backoffs by (4) [s], from an estimate RTT_min at first, "
-    "if all flows have "
-    "the same; whatever round trip triggers the backoffs. The queue then empties, and T is the "
-    "propagation delay",
+    "if all flows have the same; whatever round trip triggers the backoffs. The queue then "
+    "empties, and T is the propagation delay",
     claims={"one backoff": Eq(delta * RTT_min / rtt * (C * rtt) / C, delta * RTT_min)},
 )
 convergence_epochs = Formula(
@@ -319,9 +304,8 @@ convergence_epochs = Formula(
     log(left) / log(beta),
     domain=(_part, Bound(left < 1, "it is the part of a difference that is left")),
     defaults={left: 0.1},
-    ref="backoffs after which the part `left` of a difference between two windows is left [1]; "
-    "the 90% of Fig. 8 "
-    "are left = 0.1",
+    ref="backoffs after which the part `left` of a difference between two windows is left [1]; the "
+    "90% of Fig. 8 are left = 0.1",
 )
 slow_start_rounds = Formula(
     "slow_start_rounds",
@@ -329,7 +313,6 @@ slow_start_rounds = Formula(
     2 * rtt / tau0,
     units=_UNITS,
     ref="round trips [1] in which limited slow start, at max_ssthresh/2 a round trip, reaches the "
-    "window C rtt when "
-    "max_ssthresh = C tau0",
+    "window C rtt when max_ssthresh = C tau0",
     claims={"O(RTT/tau0)": Eq(C * rtt / (C * tau0 / 2), 2 * rtt / tau0)},
 )

@@ -62,8 +62,7 @@ v1_radius = Formula(
     domain=(_inside,),
     units=_UNITS,
     ref="(9) in the form V1, which takes the new rate to come at once: roots of z^2 - R z/T + R/T "
-    "= 0 [1]; it settles "
-    "iff T > R",
+    "= 0 [1]; it settles iff T > R",
     claims={
         "a root of V1": Eq((z**2 - R * z / T + R / T).subs(z, _pair[0]).expand(), 0),
         "its modulus": Eq(sqrt((_pair[0] * _pair[1]).expand()), sqrt(R / T)),
@@ -92,8 +91,7 @@ set_point = Formula(
     n * size / c,
     units=_UNITS,
     ref="the time that n packets of ell bits take [s]: the queueing delay of n of them, or dT in "
-    "packet times, "
-    "for which the paper recommends 50 to 100",
+    "packet times, for which the paper recommends 50 to 100",
 )
 fair_share = Formula(
     "fair_share",

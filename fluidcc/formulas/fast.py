@@ -52,9 +52,8 @@ equilibrium_rates = Formula(
     (n, C, alpha),
     {"newcomer": _x0, "others": _xf},
     units=_UNITS,
-    ref="(3) and (4), rate of the newcomer and of each of the n others [packet/s]; C in "
-    "packets/s. They do not depend "
-    "on alpha",
+    ref="(3) and (4), rate of the newcomer and of each of the n others [packet/s]; C in packets/s. "
+    "They do not depend on alpha",
     claims={
         "(3)": Eq(_x0, alpha / (_b0 / C)),
         "(4)": Eq(_xf, alpha / ((_b0 + n * alpha) / C)),
@@ -81,9 +80,8 @@ rate_reduction_threshold = Formula(
     (n, C, alpha),
     n * _b0 / C,
     units=_UNITS,
-    ref="(7), the round-trip propagation delay [s] above which a pause of the newcomer empties "
-    "the queue before the "
-    "others know; C in packets/s",
+    ref="(7), the round-trip propagation delay [s] above which a pause of the newcomer empties the "
+    "queue before the others know; C in packets/s",
     claims={"(6) at the threshold": Eq(drain_time.form, n * _b0 / C + (_b0 + n * alpha) / C)},
 )
 
@@ -104,8 +102,7 @@ rtt_change = Formula(
     domain=(_below,),
     units=_UNITS,
     ref="(8), by how much the round trip falls [s] when the newcomer sends (1 - theta) x0 for "
-    "t_eps, while the others "
-    "go on as before and the queue does not empty; x0 and C in packets/s",
+    "t_eps, while the others go on as before and the queue does not empty; x0 and C in packets/s",
     claims={
         "(8), with the rates of all adding up to C": Eq(
             C * (theta * x0 * t_eps / C), (C - ((C - x0) + (1 - theta) * x0)) * t_eps
@@ -141,8 +138,7 @@ corrected_delay = Formula(
     domain=(_below, _same_sign),
     units=_UNITS,
     ref="the propagation delay [s] after the correction of Section IV: d_hat less alpha times the "
-    "number of others "
-    "over the capacity; x0 in packets/s",
+    "number of others over the capacity; x0 in packets/s",
 )
 probe_backlog = Formula(
     "probe_backlog",
@@ -151,8 +147,7 @@ probe_backlog = Formula(
     domain=(_below,),
     units=_UNITS,
     ref="what the probe adds to the queue [packet]; room for it is needed if theta < 0, and it "
-    "must be there to be "
-    "taken away if theta > 0; x0 in packets/s",
+    "must be there to be taken away if theta > 0; x0 in packets/s",
 )
 
 # --- arrivals one after the other -----------------------------------------------------------------

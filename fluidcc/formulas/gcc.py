@@ -75,20 +75,17 @@ cycle = Formula(
         Bound(
             gamma < _drain,
             "the queue drains too slowly to be seen as under-use, and the rate grows before it is "
-            "empty; take a "
-            "smaller gamma or alpha, or simulate it",
+            "empty; take a smaller gamma or alpha, or simulate it",
             what="gamma",
         ),
     ),
     defaults={z: 1.0},
     units=_UNITS,
     ref="the limit cycle of GCC on a link with an endless buffer: period [s], largest, smallest "
-    "and mean rate over the "
-    "capacity [1], largest and mean queueing delay over time [s], utilisation of the link [1]. "
-    "rtt is the propagation "
-    "round trip, 1/g the time in which the rate grows by e, gamma the threshold, alpha what a "
-    "decrease leaves, z the "
-    "part of the capacity that others leave. It holds for rates below `cap` times what is received",
+    "and mean rate over the capacity [1], largest and mean queueing delay over time [s], "
+    "utilisation of the link [1]. rtt is the propagation round trip, 1/g the time in which the "
+    "rate grows by e, gamma the threshold, alpha what a decrease leaves, z the part of the "
+    "capacity that others leave. It holds for rates below `cap` times what is received",
     claims={
         "over-use is sent at t1": Eq(_rising.diff(t).subs(t, _t1), gamma),
         "the rate at t1 is z + gamma": Eq(z * exp(g * _t1), z + gamma),

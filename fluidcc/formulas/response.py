@@ -50,8 +50,7 @@ aimd_window = Formula(
     domain=(_ratio, _part),
     defaults={alpha: 1.0, beta: 0.5},
     ref="mean window [packet] of AIMD(alpha, beta) if one packet in 1/p is lost: S. Floyd, M. "
-    "Handley and J. Padhye, "
-    "A comparison of equation-based and AIMD congestion control, 2000",
+    "Handley and J. Padhye, A comparison of equation-based and AIMD congestion control, 2000",
 )
 square_root_fluid = Formula(
     "square_root_fluid",
@@ -59,9 +58,8 @@ square_root_fluid = Formula(
     sqrt(alpha / (beta * p)),
     domain=(_ratio, _part),
     defaults={alpha: 1.0, beta: 0.5},
-    ref="window [packet] at which the mean drift alpha/rtt - beta W p W/rtt vanishes: V. Misra, "
-    "W. Gong and D. "
-    "Towsley, SIGCOMM 2000; larger than aimd_window, as losses come at random",
+    ref="window [packet] at which the mean drift alpha/rtt - beta W p W/rtt vanishes: V. Misra, W. "
+    "Gong and D. Towsley, SIGCOMM 2000; larger than aimd_window, as losses come at random",
 )
 square_root_fluid_sent = Formula(
     "square_root_fluid_sent",
@@ -70,8 +68,7 @@ square_root_fluid_sent = Formula(
     domain=(_ratio, _part),
     defaults={alpha: 1.0, beta: 0.5},
     ref="window [packet] if only what is acknowledged makes it grow: F. Kelly, Mathematical "
-    "modelling of the Internet, "
-    "2001",
+    "modelling of the Internet, 2001",
 )
 binomial_window = Formula(
     "binomial_window",
@@ -79,8 +76,7 @@ binomial_window = Formula(
     (alpha / (beta * p)) ** (1 / (k + l + 1)),
     domain=(_ratio, Bound(k + l + 1 > 0, "else the window grows with the loss ratio")),
     ref="largest window [packet] of a binomial control to the leading order in the decrease, if "
-    "one packet in 1/p is "
-    "lost: D. Bansal and H. Balakrishnan, INFOCOM 2001",
+    "one packet in 1/p is lost: D. Bansal and H. Balakrishnan, INFOCOM 2001",
 )
 
 # --- with timeouts --------------------------------------------------------------------------------
@@ -96,8 +92,7 @@ pftk = Formula(
     defaults={b: 2.0},
     units={rtt: "s", T0: "s"},
     ref="rate [packet/s] of TCP with timeouts of T0 s: J. Padhye, V. Firoiu, D. Towsley and J. "
-    "Kurose, SIGCOMM 1998, "
-    "the approximate model without a limit on the window",
+    "Kurose, SIGCOMM 1998, the approximate model without a limit on the window",
 )
 pftk_limited = Formula(
     "pftk_limited",
@@ -142,8 +137,7 @@ cubic_window = Formula(
     defaults={C_cubic: 0.4, beta: 0.7},
     units={rtt: "s"},
     ref="mean window [packet] of CUBIC, C in packet/s**3, with the window of TCP where that is "
-    "larger: RFC 8312, "
-    "Section 5.1; beta is what is left after a decrease",
+    "larger: RFC 8312, Section 5.1; beta is what is left after a decrease",
 )
 
 _late = Max(T - delta, 0)
@@ -160,11 +154,9 @@ htcp = Formula(
     domain=(_part,),
     defaults={beta: 0.5, delta: 1.0},
     units={T: "s", rtt: "s", delta: "s"},
-    ref="loss ratio [1] and mean window [packet] of H-TCP by the time T [s] between two losses: "
-    "D. Leith and R. "
-    "Shorten, PFLDnet 2004, with the increase 2 (1 - beta) (1 + 10 d + (d/2)**2) a round trip, d "
-    "= T - delta, and the "
-    "factor beta, which is what is left after a decrease",
+    ref="loss ratio [1] and mean window [packet] of H-TCP by the time T [s] between two losses: D. "
+    "Leith and R. Shorten, PFLDnet 2004, with the increase 2 (1 - beta) (1 + 10 d + (d/2)**2) a "
+    "round trip, d = T - delta, and the factor beta, which is what is left after a decrease",
 )
 
 

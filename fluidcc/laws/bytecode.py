@@ -190,8 +190,9 @@ class _Writer:
             return self._branches(f)
         if kind is ceiling:
             return self.put(Op.NEG, self.put(Op.FLOOR, self.put(Op.NEG, self.register(f.args[0]))))
-        if op := _NAMED.get(kind):
-            return self.all(op, f.args) if op in _MANY else self.put(op, self.register(f.args[0]))
+        if known := _NAMED.get(kind):
+            one = known not in _MANY
+            return self.put(known, self.register(f.args[0])) if one else self.all(known, f.args)
         if isinstance(f, Symbol):
             raise Unsupported(
                 f"{plain(f)} has no steady value, so that what depends on it has no rest: "

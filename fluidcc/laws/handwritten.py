@@ -65,11 +65,9 @@ class Handwritten(Function):
         if s not in self.free_symbols:
             return Integer(0)
         raise Unsupported(
-            f"the kernel {self.given}() is written by hand, so it has no derivative by "
-            f"{plain(s)}: what needs "
-            "equations (equilibria, linearisation, stability, proofs) cannot use it; simulate it, "
-            "or write the law in "
-            "symbols"
+            f"the kernel {self.given}() is written by hand, so it has no derivative by {plain(s)}: "
+            "what needs equations (equilibria, linearisation, stability, proofs) cannot use it; "
+            "simulate it, or write the law in symbols"
         )
 
     def _eval_is_finite(self) -> None:
@@ -111,8 +109,7 @@ def _source_text(kernel: Any, law: str) -> str:
     except (OSError, TypeError, SyntaxError):
         raise LawError(
             f"{law}: the source of its kernel {shown(kernel)} cannot be read; write it with def, "
-            f"in a file or notebook "
-            "cell"
+            "in a file or notebook cell"
         ) from None
     if not (tree.body and isinstance(tree.body[0], ast.FunctionDef)):
         raise LawError(
@@ -141,8 +138,7 @@ def _refuse_outside(function: Any, name: str, law: str) -> None:
     if outside := sorted({*inside.nonlocals, *inside.globals} - {*allowed} | names):
         raise LawError(
             f"{law}: its kernel {name} uses {outside[0]} from outside; define it inside the "
-            f"kernel, or make it a "
-            "parameter (math and numpy, as np, are there)"
+            "kernel, or make it a parameter (math and numpy, as np, are there)"
         )
 
 
@@ -187,8 +183,7 @@ def _try_out(law: str, name: str, text: str, count: int, wanted: int, rate: bool
     except Exception as error:
         raise LawError(
             f"{law}: its kernel {name} raises {type(error).__name__} ({error}) where every "
-            f"argument is about 1; "
-            "it must return numbers for every value"
+            "argument is about 1; it must return numbers for every value"
         ) from error
     numbers = isinstance(got, tuple) and all(isinstance(v, int | float | np.floating) for v in got)
     if not numbers or len(got) != wanted:

@@ -21,7 +21,17 @@ from fluidcc.laws.law import Law, Link
 from fluidcc.laws.parts import per_structure
 from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.fluid import calls
-from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
+from fluidcc.symbols import (
+    REPORTING,
+    SOURCE_INPUTS,
+    c,
+    crossing,
+    plain,
+    q_max,
+    t,
+    unfold,
+    y,
+)
 
 __all__ = [
     "bound_switches", "bounded_states", "count_kinks", "count_switches", "event_kernel_address",
@@ -85,19 +95,9 @@ def law_names(
     """Return the text of each symbol of a law: its states, its signals in the order of the rows,
     its parameters.
     """
-    names = dict(zip(_own_states(law), states, strict=True)) | dict(
-        zip(law.params, params, strict=True)
-    )
-    if isinstance(law, Link):
-        from fluidcc import symbols as v
-
-        told = (signals[0], signals[1], signals[3], signals[4], signals[5])
-        names |= dict(zip((v.y, v.c, v.q_max, v.t, v.crossing), told, strict=True))
-        if law.queue is not None:
-            names[law.queue] = signals[2]
-    else:
-        names |= dict(zip(SOURCE_INPUTS, signals, strict=True))
-    return names
+    rows = (y, c, law.queue, q_max, t, crossing) if isinstance(law, Link) else SOURCE_INPUTS
+    symbols, texts = (*_own_states(law), *law.params, *rows), [*states, *params, *signals]
+    return {s: text for s, text in zip(symbols, texts, strict=True) if s is not None}
 
 
 def law_lines(
@@ -308,8 +308,7 @@ def _build(text: str, law: Law) -> int:
         reason = str(error).strip().splitlines()[-1]
         raise LawError(
             f"numba cannot compile the kernel of {law.name} ({reason}); keep to numbers, math and "
-            f"the part of numpy "
-            "that numba knows"
+            "the part of numpy that numba knows"
         ) from error
 
 

@@ -8,6 +8,7 @@ the same object.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -63,6 +64,12 @@ class _EqualIsSame(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return _one(super().__call__(*args, **kwargs))
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What editors show, which would be that of `__call__` here."""
+        made = inspect.signature(vars(cls)["__init__"])
+        return made.replace(parameters=[*made.parameters.values()][1:])
 
 
 _KINDS = (  # what arguments of laws must be, beside the expressions
@@ -348,12 +355,9 @@ def _dot(z: Any) -> str:
 # --- sources --------------------------------------------------------------------------------------
 
 
-MARGINAL = "U'"
-
-
 def marginal(utility: Any, x: Symbol) -> Let:
-    """Return dU/dx under the name by which `Source.with_utility` finds it."""
-    return Let(MARGINAL, powsimp(diff(sympify(utility), x)))
+    """Return dU/dx, as flows hold it in which `Source.with_utility` can put another one."""
+    return Let("U'", powsimp(diff(sympify(utility), x)))
 
 
 @explained_class
@@ -367,8 +371,8 @@ class Source(Law):
     utility : Expr, optional
         U(x) of the state that is the rate, increasing and concave, if the law maximises one.
     window : Symbol, optional
-        The state that is a congestion window [packet]. A state W is one, also if it is not named
-        here, where the rate is W packet/RTT.
+        The state that is a congestion window [packet]. One of which the rate is W packet/RTT need
+        not be named.
     traffic : {"", "on_off_pareto", "poisson"}
         Kind of random traffic that a law without states sends, by parameters of the names that
         `Network.flow` has in its `pattern`.
@@ -394,9 +398,7 @@ class Source(Law):
             utility = expression(self.utility, f"{self.name}: the utility")
             object.__setattr__(self, "utility", utility)
         super().__post_init__()
-        if self.window is None:
-            object.__setattr__(self, "window", self.static_window)
-        elif self.window not in self.flow:
+        if self.window is not None and self.window not in self.flow:
             raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")
 
     @property
@@ -424,8 +426,8 @@ class Source(Law):
     ) -> Self:
         """Return the same law with another utility U(x), increasing and concave.
 
-        The law's marginal utility, the Let named ``U'`` in its flow, is replaced by dU/dx;
-        parameters that then occur nowhere are dropped.
+        The law's marginal utility, the Let ``U'`` in its flow, is replaced by dU/dx; parameters
+        that then occur nowhere are dropped.
 
         Parameters
         ----------
@@ -441,12 +443,11 @@ class Source(Law):
         LawError
             If the law maximises no utility, or this one is not increasing and concave.
         """
-        lets = (v for f in self.flow.values() for v in f.atoms(Let))
-        old = next((v for v in lets if v.name == MARGINAL), None)
-        if old is None or self.utility is None:
+        x, lets = self.out["rate"], {v for f in self.flow.values() for v in f.atoms(Let)}
+        if self.utility is None or marginal(self.utility, x) not in lets:
             raise LawError(f"{self.name} maximises no utility, so none can be put in its place")
         utility = expression(utility, f"the utility of {self.name}")
-        new = {old: marginal(utility, self.out["rate"])}
+        new = {marginal(self.utility, x): marginal(utility, x)}
         flow = {z: f.xreplace(new) for z, f in self.flow.items()}
         others = [f for _, f in self.expressions() if f not in self.flow.values()]
         kept = [utility, *flow.values(), *others, *self.initial.values()]

@@ -221,14 +221,8 @@ def branch_function(law: Law) -> Callable[..., Branch]:
     """
     held, matrices = law.switched(), _symbolic(law)
     rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
-    changing = [i for i, f in enumerate(rows) if not f.is_number]
-    fixed = np.array([0.0 if i in changing else float(f) for i, f in enumerate(rows)])
-    function = lambdify(
-        [*law.states, *law.inputs, *law.params, *held.modes],
-        [rows[i] for i in changing],
-        _NUMPY,
-        cse=True,
-    )
+    symbols = [*law.states, *law.inputs, *law.params, *held.modes]
+    function = lambdify(symbols, rows, _NUMPY, cse=True)
     k, h = len(held.flow), len(held.out)
     ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)]).tolist()
 
@@ -236,8 +230,7 @@ def branch_function(law: Law) -> Callable[..., Branch]:
         arguments, shape = _flat(z, u, p, modes)
         kind = complex if any(np.iscomplexobj(v) for v in (z, u, p, modes)) else float
         values = np.empty((len(rows), *shape), kind)
-        values[:] = fixed.reshape(-1, *(1 for _ in shape))
-        for i, value in zip(changing, function(*arguments), strict=True):
+        for i, value in enumerate(function(*arguments)):
             values[i] = value
         parts = [
             values[a:b].reshape(*M.shape, *shape)
@@ -394,8 +387,7 @@ def standing(law: L, of: str) -> L:
         if total.free_symbols & {*sums} or any(f.has(z) for f in (*seen, *period.values())):
             raise Unsupported(
                 f"{of} ({law.name}): {plain(z)} moves between ticks and is seen there, so nothing "
-                f"stands still: "
-                "simulate it, or look for its limit cycle"
+                "stands still: simulate it, or look for its limit cycle"
             )
     kept = [z for z in flow if z not in sums]
     units, lower, upper, initial = (  # of the states that are kept, and of the parameters

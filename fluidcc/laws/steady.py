@@ -27,7 +27,7 @@ from fluidcc.symbols import (
 
 __all__ = [
     "FEW", "Standstill", "few_packets", "grouped", "refuse_unsteady", "standstills",
-    "steady_flow",
+    "steady_flow", "window_name",
 ]  # fmt: skip
 
 
@@ -43,17 +43,15 @@ def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
     if spoken := _past_the_data(law):
         raise Unsupported(
-            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are "
-            f"made: simulate it; the "
-            "fair rates are those of fluidcc.metrics.max_min_rates, and the loop that of "
-            "fluidcc.sampled_stability"
+            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: "
+            "simulate it; the fair rates are those of fluidcc.metrics.max_min_rates, and the loop "
+            "that of fluidcc.sampled_stability"
         )
     if law.jumps or law.ticks:
         what = "jumps" if law.jumps else "ticks"
         raise Unsupported(
             f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged "
-            f"law "
-            "(law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
+            "law (law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
         )
     if _depends_on_time(law):
         raise Unsupported(
@@ -187,6 +185,12 @@ not have.
 """
 
 
+def window_name(law: Any) -> str:
+    """Return the name of the state that is the congestion window of a law, or ""."""
+    window = (law.window or law.static_window) if law.kind == "source" else None
+    return plain(window or "")
+
+
 def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
     """Return what to say of the windows of flows, by flow name [packet]: nothing, or one sentence.
 
@@ -206,6 +210,5 @@ def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
     )
     return [
         f"{many} below {FEW:g} packets, {small[least]:.2g} {how}at the least: timeouts and single "
-        f"packets then rule, "
-        "which a fluid does not have"
+        "packets then rule, which a fluid does not have"
     ]

@@ -4,17 +4,20 @@ stands for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fluidcc.network.network import FlowSpec, Network
+    from fluidcc.network.network import Network
 
 __all__ = ["Collapsed", "apart", "collapsed", "identical", "in_pairs", "places"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,41 +32,49 @@ class Collapsed:
     where: NDArray[np.intp]  # the same, in the order of the whole network's flows
 
 
+def _per_network(make: Callable[[Network], T]) -> Callable[[Network], T]:
+    """Make a function of a network work its value out once, until a link or flow is added."""
+
+    @wraps(make)
+    def found(net: Network) -> T:
+        return net.derived(make)
+
+    return found
+
+
+@_per_network
 def identical(net: Network) -> tuple[tuple[str, ...], ...]:
     """Return the names of the flows of each kind: equal in law, route, on-periods, delays, packet,
     initial states and pattern.
 
     Kinds and their members are in the order of the network.
     """
-    return net.derived(_identical)
-
-
-def _identical(net: Network) -> tuple[tuple[str, ...], ...]:
     found: dict[Any, list[str]] = {}
-    for name, flow in net.flows.items():
-        found.setdefault(_kind(flow), []).append(name)
+    for name, f in net.flows.items():
+        states = tuple(f.initial.items())
+        delays = (f.access_delay, f.return_delay)
+        kind = (f.law, f.route, f.intervals, delays, f.packet, states, f.pattern)
+        found.setdefault(kind, []).append(name)
     return tuple(map(tuple, found.values()))
 
 
-def _kind(f: FlowSpec) -> tuple[Any, ...]:
-    states = tuple(f.initial.items())
-    return f.law, f.route, f.intervals, f.access_delay, f.return_delay, f.packet, states, f.pattern
-
-
+@_per_network
 def collapsed(net: Network) -> Collapsed:
     """Return the network with one flow of each kind; the same object where no two flows are
     identical.
     """
-    return net.derived(_collapsed)
+    return _one_for(net, identical(net))
 
 
+@_per_network
 def in_pairs(net: Network) -> Collapsed:
     """Return the network with one flow of each kind by itself, and another one for the rest of
     them.
 
     Whatever identical flows can do to differ, two of them can.
     """
-    return net.derived(_in_pairs)
+    parts = (part for names in identical(net) for part in (names[:1], names[1:]))
+    return _one_for(net, tuple(part for part in parts if part))
 
 
 def apart(net: Network) -> Collapsed:
@@ -71,23 +82,10 @@ def apart(net: Network) -> Collapsed:
     return Collapsed(net, (1,) * len(net.flows), places(net), np.arange(len(net.flows)))
 
 
+@_per_network
 def places(net: Network) -> Mapping[str, int]:
     """Return the place of every flow among the network's, by name."""
-    return net.derived(_places)
-
-
-def _places(net: Network) -> Mapping[str, int]:
     return {name: k for k, name in enumerate(net.flows)}
-
-
-def _collapsed(net: Network) -> Collapsed:
-    return _one_for(net, identical(net))
-
-
-def _in_pairs(net: Network) -> Collapsed:
-    return _one_for(
-        net, tuple(part for names in identical(net) for part in (names[:1], names[1:]) if part)
-    )
 
 
 def _one_for(net: Network, groups: tuple[tuple[str, ...], ...]) -> Collapsed:

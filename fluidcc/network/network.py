@@ -16,8 +16,7 @@ from fluidcc.network.patterns import Modulated, near
 from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec, resolve_pattern
 
 __all__ = [
-    "PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "require_network",
-    "resolve_pattern",
+    "PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "require_network", "resolve_pattern",
 ]  # fmt: skip
 
 T = TypeVar("T")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import sympify
 
+from fluidcc import symbols
 from fluidcc.base.arguments import shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
@@ -37,9 +38,6 @@ __all__ = [
     "PACKET", "FlowSpec", "LinkSpec", "describe", "flow_spec", "link_spec", "resolve_pattern",
 ]  # fmt: skip
 
-# What a law knows of its place, by symbol.
-_OF_A_LINK = {s: plain(s) for s in Link.constants}
-_OF_A_FLOW = {s: plain(s) for s in Source.constants}
 PACKET = 8000.0  # [bit] the papers' packet of 1 KB
 
 
@@ -88,26 +86,21 @@ class FlowSpec:
 
 @lru_cache(maxsize=512)
 def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
-    """Return, by state name, symbol, unit, default and bounds, with the law's parameters put in
-    (None where there is none).
+    """Return symbol, unit, default (or None) and bounds by state name, with the law's parameters
+    put in.
     """
 
-    def put(mapping: Mapping[Any, Any], z: Any) -> Any:
+    def put(mapping: Mapping[Any, Any], z: Any, without: Any) -> Any:
         if z not in mapping:
-            return None
+            return without
         value = sympify(unfold(mapping[z]).xreplace(dict(law.params)))
         return float(value) if value.is_number else value
 
-    return {
-        plain(z): (
-            z,
-            law.units.get(z, "1"),
-            put(law.initial, z),
-            put(law.lower, z),
-            put(law.upper, z),
-        )
-        for z in law.states
-    }
+    found = {}
+    for z in law.states:
+        bounds = put(law.lower, z, -math.inf), put(law.upper, z, math.inf)
+        found[plain(z)] = (z, law.units.get(z, "1"), put(law.initial, z, None), *bounds)
+    return found
 
 
 def _number(expr: Any, constants: Mapping[Any, float]) -> float:
@@ -150,8 +143,7 @@ def initial_states(
             )
         else:
             value = _number(default, constants)
-        low = -math.inf if lower is None else _number(lower, constants)
-        high = math.inf if upper is None else _number(upper, constants)
+        low, high = _number(lower, constants), _number(upper, constants)
         if not low <= value <= high:
             raise InvalidInput(
                 f"{what} is {value:g} {unit}; {law.name} keeps it between {low:g} and {high:g}"
@@ -184,11 +176,13 @@ def link_spec(
     packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     pairs = capacity if is_list(capacity) else ((0.0, capacity),)
     rates = series(pairs, f"capacity of {of}", positive=True)
-    c = rates[0][1]
-    size = _buffer(buffer, law, c, packet, of)
-    constants = {s: {"c": c, "q_max": size / c}[name] for s, name in _OF_A_LINK.items()}
-    start = initial_states(law, _queue_by_delay(law, initial, c, packet, of), constants, of)
-    return LinkSpec(name, law, c, rates[1:], quantity(delay, "s", f"delay of {of}"), size, start)
+    first = rates[0][1]
+    size = _buffer(buffer, law, first, packet, of)
+    given = _queue_by_delay(law, initial, first, packet, of)
+    start = initial_states(law, given, {symbols.c: first, symbols.q_max: size / first}, of)
+    return LinkSpec(
+        name, law, first, rates[1:], quantity(delay, "s", f"delay of {of}"), size, start
+    )
 
 
 def _buffer(value: Any, law: Link, capacity: float, packet: float, of: str) -> float:
@@ -251,8 +245,7 @@ def flow_spec(
     back = None if return_delay is None else quantity(return_delay, "s", f"return_delay of {of}")
     ell = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     e_b = access + sum(links[link].delay for link in path) if back is None else back
-    constants = {s: {"e_b": e_b, "ell": ell}[name] for s, name in _OF_A_FLOW.items()}
-    start_at = initial_states(law, initial, constants, of)
+    start_at = initial_states(law, initial, {symbols.e_b: e_b, symbols.packet: ell}, of)
     return FlowSpec(
         name,
         law,

@@ -69,8 +69,7 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
             if access < -1e-12:
                 raise InvalidInput(
                     f"rtt of flow {name!r} is {rtts[name]:g} s, shorter than its return delay and "
-                    f"the link's delay of "
-                    f"{net.links[route].delay:g} s together; make it longer"
+                    f"the link's delay of {net.links[route].delay:g} s together; make it longer"
                 )
             extra["access_delay"] = max(access, 0.0)
             extra["return_delay"] = rtts[name] - forward[name]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sympy import Symbol
 
 from fluidcc.laws import Law
-from fluidcc.laws.steady import few_packets
+from fluidcc.laws.steady import few_packets, window_name
 from fluidcc.laws.trackers import trackers
 from fluidcc.simulation.layout import Layout, used
 from fluidcc.sources.by_bytes import mean_size
@@ -158,7 +158,7 @@ def _small_windows(at: Layout, read: Read) -> list[str]:
     """Windows that are on average below a few packets in the later half of the run."""
     mean: dict[str, float] = {}
     for group in at.groups:
-        if window := plain(getattr(group.law, "window", None) or ""):
+        if window := window_name(group.law):
             for i in group.members:
                 name = at.flows[i].name
                 rate = read("rate", name)

@@ -124,10 +124,6 @@ class Layout:
     pricing: bool = False
     lossy: bool = False  # some buffer is finite
 
-    marking: bool = False  # some link marks or drops
-    pricing: bool = False
-    lossy: bool = False  # some buffer is finite
-
     def route(self, i: int) -> tuple[int, ...]:
         """Links of flow `i`, by index."""
         return self.classes[self.flow_class[i]][0]

@@ -75,16 +75,16 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
         )
     own = Let(r"\pi_\ell", Min(pi * packet / mean_size, 1))
 
-    def told(f: Any) -> Expr:
+    def marked(f: Any) -> Expr:
         return f.subs(pi, own)
 
     return replace(
         law,
         name=f"{law.name}ByBytes",
-        flow={z: told(g) for z, g in law.flow.items()},
-        out={name: told(g) for name, g in law.out.items()},
-        jumps=tuple(j.rewritten(told) for j in law.jumps),
-        ticks=tuple(t.rewritten(told) for t in law.ticks),
+        flow={z: marked(g) for z, g in law.flow.items()},
+        out={name: marked(g) for name, g in law.out.items()},
+        jumps=tuple(j.rewritten(marked) for j in law.jumps),
+        ticks=tuple(t.rewritten(marked) for t in law.ticks),
         params={**law.params, mean_size: to_si(mean, "bit", "mean")},
         units={**law.units, mean_size: "bit/packet"},
         claims={},

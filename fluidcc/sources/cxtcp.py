@@ -26,21 +26,22 @@ peak, turn, fall = symbols("peak turn fall", positive=True)
 
 _drawn = Let("g", peak * Min(delta / turn, Max((turn + fall - delta) / fall, 0)))
 # Lost, or drawn. Not 1 - (1 - pi) (1 - g), which is zero to rounding where both are below 1e-16.
-_told = Let("p", pi + (1 - pi) * _drawn)
+_heard = Let("p", pi + (1 - pi) * _drawn)
 
 CxTCP = replace(
     Reno,
     name="CxTCP",
-    flow={W: Reno.flow[W].subs(pi, _told), delta: change},
+    flow={W: Reno.flow[W].subs(pi, _heard), delta: change},
     params={**Reno.params, peak: 0.05, turn: 0.02, fall: 0.04},
     units={**Reno.units, delta: "s", peak: "1", turn: "s", fall: "s"},
     lower={**Reno.lower, delta: 0},
     initial={**Reno.initial, delta: 0},
     claims={
         "square-root law of losses and draws": Eq(
-            Reno.flow[W].subs(pi, _told).subs(x_tau, Reno.out["rate"]), (a - b * W**2 * _told) / RTT
+            Reno.flow[W].subs(pi, _heard).subs(x_tau, Reno.out["rate"]),
+            (a - b * W**2 * _heard) / RTT,
         ),
-        "beyond turn + fall it is Reno": Eq(_told.subs(delta, turn + fall + delta), pi),
+        "beyond turn + fall it is Reno": Eq(_heard.subs(delta, turn + fall + delta), pi),
     },
     ref="Budzisz, Stanojevic, Schlote, Baker and Shorten 2011, as described in LDCC, Section VI",
 )

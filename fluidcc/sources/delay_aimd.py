@@ -41,10 +41,8 @@ probe, cap, hold, beta_min, beta_max = symbols("delta_p cap hold beta_min beta_m
 
 _UNITS: dict[Symbol, str] = {
     alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", tau0: "s",
-    w0: "packet",
-    gamma: "1", Delta0: "s", kappa: "1", probe: "1", cap: "1", hold: "1", beta_min: "1",
-    beta_max: "1",
-    slow: "1", m: "packet",
+    w0: "packet", gamma: "1", Delta0: "s", kappa: "1", probe: "1", cap: "1", hold: "1",
+    beta_min: "1", beta_max: "1", slow: "1", m: "packet",
 }  # fmt: skip
 
 _late = Let("d", Max(Delta - offset, 0))

@@ -37,11 +37,11 @@ def _report(k: int) -> Jump:
     """Return the jump at a report of the k-th router. The first one that is there at the start
     is old, and passed over.
     """
-    told = Min(Max(factors[k] * rates[k] + raises[k], r_min), r_max)  # (12)
+    wanted = Min(Max(factors[k] * rates[k] + raises[k], r_min), r_max)  # (12)
     begun = Min(Max(heard[k] + 1, 0), 1)
     return Jump(
         when=reports[k] - heard[k] - Rational(1, 2),
-        reset={rates[k]: begun * told + (1 - begun) * rates[k], heard[k]: reports[k]},
+        reset={rates[k]: begun * wanted + (1 - begun) * rates[k], heard[k]: reports[k]},
     )
 
 

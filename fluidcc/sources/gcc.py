@@ -53,9 +53,7 @@ _calm = (
 GCC = Source(
     name="GCC",
     flow={
-        A: _increases * Min(g * A, Max(cap * _received - A, 0) / T),
-        m: 0,
-        p: (pi - p) / T_p,
+        A: _increases * Min(g * A, Max(cap * _received - A, 0) / T), m: 0, p: (pi - p) / T_p,
     },
     out={"rate": Min(A, _friendly)},
     params={g: float(log(1.08)), gamma: 0.05, alpha: 0.85, cap: 1.5, T: 0.1, T_p: 1, b: 1},

@@ -39,16 +39,14 @@ _product = Let("theta", weight * (R_max - R_min) * _ref)
 NADA = Source(
     name="NADA",
     flow={
-        R: kappa / tau_o**2 * (_product - (R - R_min) * (x + eta * tau_o * _rise)),
-        x: _rise,
+        R: kappa / tau_o**2 * (_product - (R - R_min) * (x + eta * tau_o * _rise)), x: _rise,
         delta: change,
     },
     out={"rate": R},
     params={R_max: 1.5e6, R_min: 0, weight: 1, kappa: 0.5, eta: 2, tau_o: 0.5, d_L: 1, T: 0.5},
     units={
         R: "bit/s", x: "s", delta: "s", R_max: "bit/s", R_min: "bit/s", weight: "1", kappa: "1",
-        eta: "1",
-        tau_o: "s", d_L: "s", T: "s",
+        eta: "1", tau_o: "s", d_L: "s", T: "s",
     },
     lower={R: R_min, x: 0, delta: 0},
     upper={R: R_max},

@@ -72,8 +72,7 @@ def with_windowed_minimum(law: Source, buckets: int = 10, *, name: str | None = 
     if not isinstance(law, Source) or not {low, delta} & set(law.flow):
         raise LawError(
             f"{law.name if isinstance(law, Source) else shown(law)} keeps no smallest round trip; "
-            f"FAST, Vegas, LEDBAT, "
-            "HTCP and DelayAIMD do"
+            "FAST, Vegas, LEDBAT, HTCP and DelayAIMD do"
         )
     if isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 2:
         raise InvalidInput(

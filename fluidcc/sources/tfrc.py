@@ -82,7 +82,7 @@ TFRCFluid = replace(
 )
 
 fast = symbols("fast", nonnegative=True)  # 1 in slow start, then 0
-told = symbols(
+marked = symbols(
     "m", nonnegative=True
 )  # packets lost or marked in slow start, as expected from the ratio
 v0, t_mbi = symbols(
@@ -103,14 +103,14 @@ SlowStartTFRC = replace(
             z: (1 - fast) * f
             for z, f in TFRC.averaged(intensity=_lost / (1 + _lost * RTT)).flow.items()
         },
-        told: fast * _lost,
+        marked: fast * _lost,
         fast: 0,
     },
     out={"rate": fast * _doubled + (1 - fast) * _limited},
     params={**TFRCFluid.params, v0: 3, t_mbi: 64},
-    units={**TFRCFluid.units, told: "packet", fast: "1", v0: "packet", t_mbi: "s"},
-    initial={**TFRCFluid.initial, told: 0, fast: 1},
-    jumps=(Jump(when=fast * told - 1, reset={fast: 0, s0: 0, **dict.fromkeys(I, _interval)}),),
+    units={**TFRCFluid.units, marked: "packet", fast: "1", v0: "packet", t_mbi: "s"},
+    initial={**TFRCFluid.initial, marked: 0, fast: 1},
+    jumps=(Jump(when=fast * marked - 1, reset={fast: 0, s0: 0, **dict.fromkeys(I, _interval)}),),
     claims={},
     ref="RFC 5348, Sections 3.1, 4.3, 5.4 and 6.3.1",
 )

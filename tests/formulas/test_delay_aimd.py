@@ -11,20 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fluidcc as fc
-from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import delay_aimd as da
-from fluidcc.laws.prove import Verdict
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact for the polynomials here
-CLAIMS = [(n, k) for n in da.__all__ for k in getattr(getattr(da, n), "claims", {})]
-
-
-@pytest.mark.parametrize(("formula", "label"), CLAIMS)
-def test_what_a_formula_claims_is_proved(formula: str, label: str) -> None:
-    verdict = fc.prove(getattr(da, formula).claims[label])
-    assert isinstance(verdict, Verdict)
-    assert verdict.status == "proved", verdict
 
 
 def sawtooth(
@@ -134,33 +123,3 @@ def test_a_difference_decays_to_a_tenth_in_eight_backoffs_of_three_quarters() ->
     epochs = da.convergence_epochs(0.75)
     assert epochs == pytest.approx(8.0, abs=0.01)
     assert 0.75**epochs == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: da.backoff_factor(0.2, 0.1), "smallest round trip seen"),
-        (lambda: da.threshold(0.02, 1.5, 0.3, 0.1), "tau0 is a mean of its two parts"),
-        (lambda: da.max_ssthresh(100, 0.02, 0.1, 0.1), "a queue must have been seen"),
-        (lambda: da.cycle(1, 0.02, 0.1, 1e4, 1.0), "a backoff leaves a part"),
-        (lambda: da.epoch_duration(-5, 0.1), "window is -5, but must be positive"),
-        (
-            lambda: da.epoch_duration(100, 0.1, 1.0),
-            "beta is 1, but must be below 1: a backoff leaves a part",
-        ),
-        (lambda: da.epoch_duration(100, 0.1, "half"), "beta of epoch_duration is 'half'"),
-        (
-            lambda: da.epoch_duration(100, 0.1, offset=float("nan")),
-            "offset is nan, but must be at least 0",
-        ),
-        (lambda: da.epoch_duration(100, 0.1, rounds=2), "rounds is 2; give True or False"),  # type: ignore[arg-type]
-        (lambda: da.epoch_duration([100, 200], [0.1, 0.2, 0.3]), "do not go together"),
-        (lambda: da.epoch_duration(100), "epoch_duration.. lacks rtt"),  # type: ignore[call-arg]
-        (lambda: da.epoch_duration(100, 0.1, queue=-1), "queue is -1, but must be at least 0"),
-        (lambda: da.ratchet(2, 0.1, 0.2, 0.5), "no round trip is shorter"),
-        (lambda: da.slow_start_rounds("3 Mbit/s", 0.1), "rtt"),
-    ],
-)
-def test_bad_values_are_named(call: object, text: str) -> None:
-    with pytest.raises(InvalidInput, match=text):
-        call()  # type: ignore[operator]

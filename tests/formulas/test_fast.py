@@ -9,22 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fluidcc as fc
-from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import fast
-from fluidcc.laws.prove import Verdict
 
-CLAIMS = [(n, k) for n in fast.__all__ for k in getattr(getattr(fast, n), "claims", {})]
 flows = st.integers(1, 500)
 capacities = st.floats(1e2, 1e6)
 alphas = st.floats(1.0, 500.0)
-
-
-@pytest.mark.parametrize(("formula", "label"), CLAIMS)
-def test_what_a_formula_claims_is_proved(formula: str, label: str) -> None:
-    verdict = fc.prove(getattr(fast, formula).claims[label])
-    assert isinstance(verdict, Verdict)
-    assert verdict.status == "proved", verdict
 
 
 def test_the_threshold_of_the_paper_is_108_ms() -> None:
@@ -107,31 +96,3 @@ def test_capacities_are_in_packets_a_second_as_numbers_and_as_text() -> None:
     assert np.array_equal(text.rate, plain.rate)
     for formula in (fast.equilibrium_rates, fast.rate_reduction_threshold, fast.arrival_recursion):
         assert re.search(r"^ *C : .*\n.*\[packet/s\]", formula.__doc__ or "", re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: fast.newcomer_backlog(-1, 50), "n is -1, but must be at least 0"),
-        (lambda: fast.unfairness(float("nan")), "n is nan"),
-        (lambda: fast.estimate_flows(0.5, 0.1, -0.01),
-         "changes the round trip by at most theta t_eps"),
-        (lambda: fast.estimate_flows(1.5, 0.1, 0.01), "theta is the part of its rate"),
-        (lambda: fast.estimate_flows(0.5, 0.1, 0), "delta_r is 0, but must be finite and not 0"),
-        (lambda: fast.equilibrium_rates(8, "100 Mbit/s", 50),
-         "C of equilibrium_rates .* a packet rate in packet/s"),
-        (lambda: fast.newcomer_backlog([1, 2], [50, 60, 70]),
-         r"do not go together: n \(2,\), alpha \(3,\)"),
-        (lambda: fast.arrival_recursion(0, 1e4, 50), "m is 0; give a whole number of at least 1"),
-        (lambda: fast.arrival_recursion(float("nan"), 1e4, 50), "m is nan; give a whole number"),
-        (lambda: fast.arrival_recursion(3, -1.0, 50), "C is -1, but must be positive"),
-        (lambda: fast.arrival_recursion(3, "100 Mbit/s", 50),
-         "C of arrival_recursion .* a packet rate in packet/s"),
-        (lambda: fast.arrival_recursion(3, [1e4], 50), r"C is \[10000.0\]; give one number"),
-        (lambda: fast.arrival_recursion(3, 1e4, None), "alpha is None; give a number"),
-        (lambda: fast.arrival_recursion(3, 1e4), "arrival_recursion.. lacks alpha"),
-    ],
-)  # fmt: skip
-def test_bad_values_are_named(call: object, text: str) -> None:
-    with pytest.raises(InvalidInput, match=text):
-        call()  # type: ignore[operator]

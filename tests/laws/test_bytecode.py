@@ -82,10 +82,9 @@ def test_link_tape_leaves_the_queue_out() -> None:
 
 FORMULAS = [
     a / b, -a * b / 3, (a - b) ** 3, (a + b) ** -2, sqrt(1 + a**2), 1 / sqrt(1 + b**2),
-    (1 + a**2) ** 0.3,
-    exp(-a) * log(1 + b**2), Max(a, b, c), Min(a, 2 * b), Abs(a - b), sign(a) * Heaviside(b),
-    tanh(a) + floor(3 * b),
-    ceiling(2 * a), Piecewise((a, a > b), (b**2, Or(b > c, Ne(a, c))), (c, True)),
+    (1 + a**2) ** 0.3, exp(-a) * log(1 + b**2), Max(a, b, c), Min(a, 2 * b), Abs(a - b),
+    sign(a) * Heaviside(b), tanh(a) + floor(3 * b), ceiling(2 * a),
+    Piecewise((a, a > b), (b**2, Or(b > c, Ne(a, c))), (c, True)),
     Piecewise((log(a), a > 0), (c, And(b <= c, Not(a >= c))), (1, True)),
     2 * a * b / (c * (1 + a**2)) - 1.5,
 ]  # fmt: skip

@@ -110,11 +110,10 @@ def test_it_pickles_to_a_fresh_process(tmp_path: Path) -> None:
     """Workers have neither the function nor its module: the text is in the law."""
     (tmp_path / "law.pickle").write_bytes(pickle.dumps(BY_HAND))
     code = (
-        "import pickle, sys, fluidcc as fc\n"
-        f"law = pickle.load(open({str(tmp_path / 'law.pickle')!r}, 'rb'))\n"
-        "net = fc.Network().link('l', fc.DropTail, capacity=2e6, delay=0.025).flow('a', law, "
-        "route=['l'])\n"
-        "print(float(fc.simulate(net, 1.0, engine='array').rate[-1, 0]))\n"
+        "import pickle, sys, fluidcc as fc\nlaw = "
+        f"pickle.load(open({str(tmp_path / 'law.pickle')!r}, 'rb'))\nnet = fc.Network().link('l', "
+        "fc.DropTail, capacity=2e6, delay=0.025).flow('a', law, "
+        "route=['l'])\nprint(float(fc.simulate(net, 1.0, engine='array').rate[-1, 0]))\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from weakref import ref
@@ -134,11 +135,15 @@ OTHERS: list[tuple[Callable[[], Law], str]] = [
     (lambda: fc.RED(min_th=0.12), "min_th < max_th must hold, but min_th is 0.12 and max_th"),
     (lambda: fc.DelayAIMD(cap=2), "cap is 2, but must be at most 1"),
 ]
-REFUSALS = [(lambda g=given: a_source(**g), says) for given, says in SOURCES]
-REFUSALS += [(lambda g=given: a_link(**g), says) for given, says in LINKS]
 
 
-@pytest.mark.parametrize(("make", "says"), [*REFUSALS, *OTHERS])
+def _refusals() -> Iterator[tuple[Callable[[], Law], str]]:
+    yield from OTHERS
+    yield from ((lambda g=given: a_source(**g), says) for given, says in SOURCES)
+    yield from ((lambda g=given: a_link(**g), says) for given, says in LINKS)
+
+
+@pytest.mark.parametrize(("make", "says"), _refusals())
 def test_refusals_name_the_law_and_the_culprit(make: Callable[[], Law], says: str) -> None:
     with pytest.raises(LawError, match=says):
         make()
@@ -212,6 +217,12 @@ def test_equal_laws_are_the_same_object(law: Law) -> None:
         other = replace(law, params={**law.params, s: value * (1 - 1e-9)}) if value else law
         assert (other == law) == (not value)
         assert other.structure is law.structure
+
+
+def test_a_law_is_made_with_the_arguments_that_editors_show() -> None:
+    shown = [*inspect.signature(Source).parameters]
+    assert shown[:3] == ["name", "flow", "out"]
+    assert {*shown} - {*inspect.signature(Link).parameters} == {"utility", "window", "traffic"}
 
 
 def test_laws_that_nobody_has_are_forgotten() -> None:

@@ -47,8 +47,7 @@ def test_kinds_are_found_by_value() -> None:
     ]
     others: list[dict[str, Any]] = [
         {"law": fc.LDCC(beta=0.2)}, {"access_delay": 0.01}, {"return_delay": 0.02},
-        {"packet": 4000},
-        {"start": 1}, {"initial": {"x": 5e5}}, {"law": fc.Reno},
+        {"packet": 4000}, {"start": 1}, {"initial": {"x": 5e5}}, {"law": fc.Reno},
     ]  # fmt: skip
     for i, given in enumerate([*same, *others]):
         net.flow(f"f{i}", **{"law": fc.LDCC, "route": ["l"], **given})

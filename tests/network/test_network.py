@@ -29,38 +29,17 @@ def two_links() -> fc.Network:
 
 
 def test_text_and_numbers_say_the_same() -> None:
-    a = fc.Network().link(
-        "l",
-        fc.DropTail,
-        capacity="3 Mbit/s",
-        delay="25 ms",
-        buffer="100 packets",
-        initial={"q": "5 ms"},
-    )
-    b = fc.Network().link(
-        "l", fc.DropTail, capacity=3e6, delay=0.025, buffer=8e5, initial={"backlog": "15 kbit"}
-    )
-    a.flow(
-        "f",
-        fc.LDCC,
-        route=["l"],
-        start="2 s",
-        stop="4 s",
-        access_delay="1 ms",
-        initial={"x": "0.2 Mbit/s"},
-    )
-    b.flow(
-        "f",
-        fc.LDCC,
-        route=("l",),
-        start=[2],
-        stop=[4.0],
-        access_delay=1e-3,
-        packet="1 KB",
-        initial={"x": 2e5},
-    )
-    assert a == b
-    assert a.links["l"].initial == {"q": pytest.approx(0.005)}
+    texts, numbers = fc.Network(), fc.Network()
+    link: dict[str, Any] = {"capacity": "3 Mbit/s", "delay": "25 ms", "buffer": "100 packets"}
+    texts.link("l", fc.DropTail, **link, initial={"q": "5 ms"})
+    link = {"capacity": 3e6, "delay": 0.025, "buffer": 8e5}
+    numbers.link("l", fc.DropTail, **link, initial={"backlog": "15 kbit"})
+    flow: dict[str, Any] = {"start": "2 s", "stop": "4 s", "access_delay": "1 ms"}
+    texts.flow("f", fc.LDCC, route=["l"], **flow, initial={"x": "0.2 Mbit/s"})
+    flow = {"start": [2], "stop": [4.0], "access_delay": 1e-3, "packet": "1 KB"}
+    numbers.flow("f", fc.LDCC, route=("l",), **flow, initial={"x": 2e5})
+    assert texts == numbers
+    assert texts.links["l"].initial == {"q": pytest.approx(0.005)}
 
 
 def test_defaults() -> None:
@@ -84,9 +63,8 @@ def test_capacity_that_changes() -> None:
     assert net.links["l"].capacity == 3e6
     assert net.links["l"].schedule == ((10.0, 2e6),)
     assert net.links["l"].buffer == 1.5e6
-    assert fc.Network().link("l", fc.DropTail, capacity=np.array([[0, 3e6], [10, 2e6]])).links[
-        "l"
-    ].schedule == ((10, 2e6),)
+    array = fc.Network().link("l", fc.DropTail, capacity=np.array([[0, 3e6], [10, 2e6]]))
+    assert array.links["l"].schedule == ((10, 2e6),)
 
 
 def test_flow_may_start_and_stop_more_than_once() -> None:
@@ -244,17 +222,13 @@ def test_a_buffer_needs_a_queue() -> None:
         InvalidInput, match="initial of link 'l' lacks lambda, for which Price has no default"
     ):
         fc.Network().link("l", law, capacity=1e6)
-    assert fc.Network().link("l", law, capacity=1e6, initial={"lambda": 0.5}).links[
-        "l"
-    ].initial == {"lambda": 0.5}
+    given = fc.Network().link("l", law, capacity=1e6, initial={"lambda": 0.5})
+    assert given.links["l"].initial == {"lambda": 0.5}
 
 
 def test_changed_copies() -> None:
-    net = (
-        two_links()
-        .flow("a", fc.LDCC, route=["l1"])
-        .flow("b", fc.LDCC(beta=0.2), route=["l1", "l2"])
-    )
+    net = two_links().flow("a", fc.LDCC, route=["l1"])
+    net.flow("b", fc.LDCC(beta=0.2), route=["l1", "l2"])
     before = net.copy()
     other = net.with_link("l1", capacity="4 Mbit/s").with_flow(
         "a", law=fc.LDCC(w=1e4), initial={"x": 5e4}
@@ -276,12 +250,23 @@ def test_changed_copies() -> None:
         net.with_link("l1", capacity=-1)
 
 
+def test_many_flows_are_changed_at_once() -> None:
+    net = two_links().flow("a", fc.LDCC, route=["l1"]).flow("b", fc.LDCC, route=["l2"])
+    delays = {"a": {"access_delay": 0.1}, "b": {"law": fc.LDCC(beta=0.2), "start": 3}}
+    one_by_one = net
+    for name, changes in delays.items():
+        one_by_one = one_by_one.with_flow(name, **changes)
+    assert net.with_flows(delays) == one_by_one != net
+    with pytest.raises(UnknownName, match="no flow 'c'"):
+        net.with_flows({"c": {}})
+    for wrong in (3, {"a": 3}):
+        with pytest.raises(InvalidInput, match="the changes.* is 3; give arguments"):
+            net.with_flows(wrong)  # type: ignore[arg-type]
+
+
 def test_a_changed_delay_reaches_what_depends_on_it() -> None:
-    net = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=2e6, delay=0.01, buffer="0.5 s")
-        .flow("a", fc.LDCC, route=["l"])
-    )
+    net = fc.Network().link("l", fc.DropTail, capacity=2e6, delay=0.01, buffer="0.5 s")
+    net.flow("a", fc.LDCC, route=["l"])
     other = net.with_link("l", delay=0.03, capacity=4e6)
     assert other.return_delay("a") == 0.03
     assert other.links["l"].buffer == 2e6
@@ -308,9 +293,8 @@ times = st.lists(st.floats(0, 1e4), min_size=2, max_size=12, unique=True).map(so
 def test_any_sorted_times_are_intervals_and_no_others(ts: list[float]) -> None:
     pairs = list(zip(ts[::2], ts[1::2], strict=False))
     starts, stops = [a for a, _ in pairs], [b for _, b in pairs]
-    assert two_links().flow("f", fc.CBR, route=["l1"], start=starts, stop=stops).flows[
-        "f"
-    ].intervals == tuple(pairs)
+    net = two_links().flow("f", fc.CBR, route=["l1"], start=starts, stop=stops)
+    assert net.flows["f"].intervals == tuple(pairs)
     with pytest.raises(InvalidInput, match="of flow 'f' is"):
         two_links().flow("f", fc.CBR, route=["l1"], start=stops, stop=starts)
 

@@ -12,12 +12,10 @@ GOOD = {
     "ref": '"r"'},
     "links.l": {
         "law": '"DropTail"', "params": "{}", "capacity": '"3 Mbit/s"', "delay": '"25 ms"',
-        "buffer": '"100 packets"',
-        "initial": "{q=0}", "packet": '"1 KB"'},
+        "buffer": '"100 packets"', "initial": "{q=0}", "packet": '"1 KB"'},
     "flows.a": {
         "law": '"LDCC"', "params": "{beta=0.1}", "route": '["l"]', "start": "0", "stop": "5",
-        "access_delay": "0",
-        "return_delay": '"25 ms"', "packet": '"1 KB"', "initial": "{x=1e5}"},
+        "access_delay": "0", "return_delay": '"25 ms"', "packet": '"1 KB"', "initial": "{x=1e5}"},
     "flows.b": {"law": '"CBR"', "route": '["l"]', "pattern": "[[0, 1e6]]"},
 }  # fmt: skip
 WRONG = (

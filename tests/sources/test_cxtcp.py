@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws.prove import Proof
 
 C = 10e6
 
@@ -16,13 +15,6 @@ def net(*laws: fc.Source) -> fc.Network:
     for i, law in enumerate(laws):
         n.flow(f"f{i}", law, route=["l"])
     return n
-
-
-def test_what_it_claims_holds() -> None:
-    proofs = fc.prove(fc.CxTCP)
-    assert isinstance(proofs, Proof)
-    assert all(proofs), proofs
-    assert proofs["beyond turn + fall it is Reno"].status == "proved"
 
 
 def test_alone_it_rests_where_its_draws_are_the_loss_that_its_window_needs() -> None:

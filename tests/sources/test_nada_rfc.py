@@ -9,7 +9,6 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.laws.prove import Proof
 
 R_MAX, R_MIN, DELAY, X_REF = 1.5e6, 150e3, 0.025, 0.01
 
@@ -19,12 +18,6 @@ def one_link(capacity: float, *laws: fc.Source, buffer: float | None = None) -> 
     for i, law in enumerate(laws):
         net.flow(f"f{i}", law, route=["l"])
     return net
-
-
-def test_its_equilibrium_is_proved() -> None:
-    proofs = fc.prove(fc.NADA8698)
-    assert isinstance(proofs, Proof)
-    assert all(v.status == "proved" for v in proofs)
 
 
 @pytest.mark.parametrize("capacity", [0.4e6, 0.8e6, 1.2e6])

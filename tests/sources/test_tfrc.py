@@ -9,7 +9,6 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.formulas import response
-from fluidcc.laws.prove import Proof
 from fluidcc.sources.tfrc import WEIGHTS
 
 C = 10e6
@@ -55,9 +54,6 @@ def test_the_fluid_rests_at_the_equation() -> None:
     loss, rtt, rate = (float(v.item()) for v in (rest.loss, rest.rtt, rest.rate))
     assert rate == pytest.approx(response.tfrc(loss, rtt), rel=1e-6)
     assert rate * (1 - loss) == pytest.approx(C, rel=1e-6)
-    proofs = fc.prove(fc.TFRCFluid)
-    assert isinstance(proofs, Proof)
-    assert all(v.status == "proved" for v in proofs)
 
 
 def test_slow_start_doubles_each_round_trip_until_one_packet_is_marked() -> None:
