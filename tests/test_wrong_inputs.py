@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from sympy import symbols
 
-import fluidcc as fc
+import fluidcc
 from fluidcc.base import errors
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError
 from fluidcc.cli import main
 from fluidcc.sweeps.files import load_sweep
 
+fc: Any = fluidcc  # given here what its types forbid
 x, g = symbols("x g", positive=True)
 nan, inf = math.nan, math.inf
 

@@ -329,7 +329,9 @@ def test_paths_that_cancel_are_no_difference_operator() -> None:
 @pytest.mark.parametrize(
     "system",
     [
-        fc.DelayLTI([[-1.0]], [[0, 1.5]], [[1.0], [-1]], [[0, 0], [0, 1.5]], delays=[1.0]),
+        fc.DelayLTI(
+            -1.0, np.array([[0, 1.5]]), np.array([[1.0], [-1]]), np.diag([0, 1.5]), delays=[1.0]
+        ),
         _shared(1.2, 0.13, 0.15),  # 1 - 0.6 exp(-0.13 s) - 0.6 exp(-0.15 s)
     ],
 )
