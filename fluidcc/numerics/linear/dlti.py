@@ -508,8 +508,9 @@ class DelayLTI:
         )
 
     def __rmul__(self, other: ArrayLike) -> DelayLTI:
-        gain = float(other) * np.eye(self.n_outputs) if np.isscalar(other) else other  # type: ignore[arg-type]
-        return _lifted(gain, (0, self.n_outputs)) * self
+        if np.isscalar(other):
+            other = float(other) * np.eye(self.n_outputs)  # type: ignore[arg-type]
+        return _lifted(other, (0, self.n_outputs)) * self
 
     def __add__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
         return self._plus(other, 1.0)

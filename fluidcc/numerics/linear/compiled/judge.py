@@ -227,13 +227,13 @@ VAST = 1e12  # factors above this are one over the rounding of parts that cancel
 
 
 @njit(**COUNTED)
-def followed(whole, cut, real, frame, states, m, first, last, points):  # type: ignore[no-untyped-def]
+def followed(whole, cut, real, frame, states, m, low, high, points):  # type: ignore[no-untyped-def]
     """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios
     beside.
     """
     loop, ahead = loop_of(whole, cut, real, m), outlook(frame, states, m, real)
-    least = ahead.low if np.isnan(first) else first
-    most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(last) else last
+    least = ahead.low if np.isnan(low) else low
+    most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(high) else high
     if not 0 < least < most:
         return np.array([least, most]), np.empty((0, 0), np.complex128)
     even = least * (most / least) ** (np.arange(1, points - 1) / (points - 1))
