@@ -42,7 +42,7 @@ from numba import njit
 
 from fluidcc.numerics.compiling import cfunc
 from fluidcc.numerics.fluid.calls import at, state, step_signature
-from fluidcc.numerics.fluid.reads import NOTHING, NOTHING_FROZEN, entered, link_of, lost, near
+from fluidcc.numerics.fluid.reads import NOTHING, NOTHING_FROZEN, entered, lost, near
 from fluidcc.numerics.fluid.reads import passed, pick, quartic, record_of, resolution, work
 from fluidcc.numerics.fluid.records import dense, fitted, put
 from fluidcc.numerics.fluid.step import passes
@@ -249,41 +249,38 @@ class _PassText:
         that has it.
         """
         leave = f"th{parent}_{tag}" if parent >= 0 and not self.frozen else f"now_{tag}"
-        sought, c, tol = f"{leave} - off{n}", f"cap{link}", f"tl_{tag}"
-        if not self.frozen:
-            tol += f" * c{n}_{tag}"
-            sought = f"{c} * ({sought})"
-            if self.scheduled[link]:
-                sought = f"work(run, {link}, {leave} - off{n})"
-        target, known = f"v{n}_{tag}", f"k{n}, r{n}, lo{n}, hi{n}"
-        scheduled = self.scheduled[link] and not self.frozen
+        of, sought = link, f"cap{link} * ({leave} - off{n}), cap{link}"
+        tol = f"tl_{tag} * c{n}_{tag}"
+        if self.frozen:
+            of, sought, tol = -1, f"{leave} - off{n}, cap{link}", f"tl_{tag}"
+        elif self.scheduled[link]:
+            sought = f"work(run, {link}, {leave} - off{n})"
+        known = f"k{n}, r{n}, lo{n}, hi{n}"
         return [
-            f"{target}, c{n}_{tag} = {sought}{'' if scheduled else f', {c}'}",
-            f"{known} = near(run, {self._of(link)}, {known}, {target}, {tol}, nrec)",
+            f"v{n}_{tag}, c{n}_{tag} = {sought}",
+            f"{known} = near(run, {of}, {known}, v{n}_{tag}, {tol}, nrec)",
             f"k{n}_{tag}, r{n}_{tag} = k{n}, r{n}",
         ]
 
-    def _of(self, link: int) -> int:
-        return -1 if self.frozen else link
-
     def _entered(self, n: int, link: int, tag: str) -> list[str]:
         return [
-            f"u{n}_{tag}, th{n}_{tag} = entered(r{n}_{tag}, {self._of(link)}, v{n}_{tag})",
+            f"b{n}_{tag} = at(r{n}_{tag}, {s.RLINKS + link * s.LSIZE})",
+            f"u{n}_{tag}, th{n}_{tag} = entered(r{n}_{tag}, b{n}_{tag}, v{n}_{tag}, {self.frozen})",
             f"inside |= (k{n}_{tag} >= nrec) | (th{n}_{tag} > t + tl_{tag})",
         ]
 
     def _passed(self, n: int, parent: int, link: int, tag: str) -> str:
         """What this queue does to what passes, on top of what the rest of the path did."""
-        record, c = f"r{n}_{tag}", f"c{n}_{tag}"
+        block, c = f"b{n}_{tag}", f"c{n}_{tag}"
         inverse = f"icap{link}"
         if self.scheduled[link]:
-            inverse = f"1.0 / link_of({record}, {link})[{s.LC}]" if self.frozen else f"1.0 / {c}"
+            inverse = f"1.0 / {block}[{s.LC}]" if self.frozen else f"1.0 / {c}"
         act = self.at.acted_place(link) if self.dropping[link] and not self.frozen else 0
         up = "NOTHING_FROZEN" if self.frozen else "NOTHING"
         return (
-            f"p{n}_{tag} = passed({record}, {link}, {act}, u{n}_{tag}, {c}, {inverse}, buf{link}, "
-            f"{f'p{parent}_{tag}' if parent >= 0 else up}, {self.frozen}, {self.at.marking}, "
-            f"{self.at.pricing})"
+            f"p{n}_{tag} = passed(r{n}_{tag}, {block}, {act}, u{n}_{tag}, {c}, {inverse}, "
+            f"buf{link}, {f'p{parent}_{tag}' if parent >= 0 else up}, {self.frozen}, "
+            f"{self.at.marking}, {self.at.pricing})"
         )
 
     def _signals(self, tag: str) -> list[str]:
@@ -314,7 +311,8 @@ class _PassText:
             record, u = f"r{leaf}_{tag}", f"u{leaf}_{tag}"
             arrived = self._stored(leaf, g, tag)
             if g < 0:
-                arrived = f"quartic(at(link_of({record}, {-1 - g}), {s.LY}), {u})"
+                place = s.RLINKS + (-1 - g) * s.LSIZE + s.LY
+                arrived = f"quartic(at({record}, {place}), {u})"
                 if self.dropping[-1 - g]:
                     dropped = f"quartic(at({record}, {self.at.acted_place(-1 - g)}), {u})"
                     arrived = f"({arrived} + {dropped})"
@@ -438,17 +436,18 @@ class _PassText:
         lines = ["r = record_of(run, nrec)"]
         for l in range(len(at.links)):
             state = at.backlog + l
-            lines += [f"b = link_of(r, {l})", f"put(b, {_dense(f'y{state}', 'd', state)})"]
+            place = s.RLINKS + l * s.LSIZE
+            lines.append(f"put(at(r, {place}), {_dense(f'y{state}', 'd', state)})")
             if not at.refit:
-                lines.append(f"put(at(b, {s.LY}), {_dense(f'a0_{l}', 'ak', l)})")
+                lines.append(f"put(at(r, {place + s.LY}), {_dense(f'a0_{l}', 'ak', l)})")
                 continue
             for wanted, a, slot in (
                 (True, "a", s.LY), (at.marking, "m", s.LMARK), (at.pricing, "q", s.LPRICE),
             ):  # fmt: skip
                 if wanted:
-                    lines.append(f"put(at(b, {slot}), {_fitted(a, [l])})")
-        for l in at.acting:
-            lines.append(f"put(at(r, {at.acted_place(l)}), {_fitted('w', [l])})")
+                    lines.append(f"put(at(r, {place + slot}), {_fitted(a, [l])})")
+        acting = [(at.acted_place(l), _fitted("w", [l])) for l in at.acting]
+        lines += [f"put(at(r, {place}), {five})" for place, five in acting]
         # rates that feed later links, summed by route, and those that their own sources look at
         flows = range(len(at.flows))
         feeds = [[i for i in flows if at.route(i) == route] for route in at.aggregates]

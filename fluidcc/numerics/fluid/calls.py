@@ -157,7 +157,9 @@ else:
         return array(array, places), codegen
 
     @intrinsic
-    def call_kernel(typingctx, address, n, su, z, u, p, m, d, o, g, want):  # type: ignore[no-untyped-def]
+    def call_kernel(  # type: ignore[no-untyped-def]
+        typingctx, address, n, su, z, u, p, m, d, o, g, want
+    ):
         """Call a law kernel that stands at `address`."""
         from llvmlite import ir
 

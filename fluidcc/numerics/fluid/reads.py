@@ -191,14 +191,14 @@ def invert(block: s.Floats, target: float) -> float:
 
 
 @njit(**_INLINE)
-def entered(record: s.Floats, link: int, target: float) -> tuple[float, float]:
-    """Where in a record the link's W, or for link -1 the time, is `target`: the local position
-    within the record, and the time.
+def entered(record: s.Floats, block: s.Floats, target: float, timed: bool) -> tuple[float, float]:
+    """Where in a record the W of the link whose `block` that is, or if `timed` the time, is
+    `target`: the local position within the record, and the time.
     """
-    if link < 0:
+    if timed:
         u = (target - record[s.RT0]) * record[s.RINVH]
     else:
-        u = invert(link_of(record, link), target)
+        u = invert(block, target)
     return min(max(u, 0.0), 1.0), record[s.RT0] + u * record[s.RH]
 
 
@@ -297,7 +297,7 @@ def lost(kept: float) -> float:
 @njit(**_INLINE)
 def passed(
     record: s.Floats,
-    link: int,
+    block: s.Floats,
     act: int,
     u: float,
     c: float,
@@ -311,11 +311,11 @@ def passed(
     """What a queue does to what enters it at `u` of a record, on top of what the rest of its path
     did.
 
-    `act` is where the record has what the link drops, or 0; `c` is the capacity when it leaves, and
-    `inverse` one over that, or with frozen delays over that when it enters.
+    `block` is what the record has of the link, and `act` where it has what the link drops, or 0;
+    `c` is the capacity when it leaves, and `inverse` one over that, or with frozen delays over
+    that when it enters.
     """
     change, kept, through, price, wait = up
-    block = link_of(record, link)
     y = quartic(at(block, s.LY), u)
     kept *= keep(block, y, c, buffer)
     if marks:
@@ -381,7 +381,8 @@ def read_list(
         sought, slack = (target + tol, 0.0) if right else (target, tol)
         k = find(run, of, cursors[n], sought, slack, last)[0]
         record = record_of(run, k)
-        u, theta = entered(record, of, target)
+        block = link_of(record, link)
+        u, theta = entered(record, block, target, of < 0)
         found[n], places[n], entry[n] = k, u, theta
         inside |= k >= run.n_records or theta > begun
         up = NOTHING_FROZEN if frozen else NOTHING
@@ -392,9 +393,9 @@ def read_list(
         act = 0
         if acts and run.acting[link] >= 0:
             act = acted_place(run, run.acting[link])
-        inverse = 1.0 / (link_of(record, link)[s.LC] if frozen else c)
+        inverse = 1.0 / (block[s.LC] if frozen else c)
         stretches[n], keeps[n], throughs[n], charges[n], waits[n] = passed(
-            record, link, act, u, c, inverse, buffer[link], up, frozen, marks, prices
+            record, block, act, u, c, inverse, buffer[link], up, frozen, marks, prices
         )
     return inside
 

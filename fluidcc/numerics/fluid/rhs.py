@@ -22,22 +22,24 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 @njit(**_CFG)
 def _signals(run: s.State, now: float, want: int) -> None:
     """What each source knows at `now`: its class's path, plus its own access delay."""
-    nf, u = run.n_flows, run.signals
-    entry, kept = run.entry_time, run.path_kept
+    # taken out of the loop, since the compiler cannot know that the stores leave them alone
+    nf, u, classes, leaves = run.n_flows, run.signals, run.flow_class, run.leaf
+    entry, stretched, kept, price = run.entry_time, run.path_stretch, run.path_kept, run.path_price
+    access_delay, delay, wait, lag = run.access_delay, run.class_delay, run.path_wait, run.class_lag
     frozen, lossy, prices = run.frozen, run.lossy or run.marking, run.pricing
     for i in range(nf):
-        k = run.flow_class[i]
-        leaf, access = run.leaf[k], run.access_delay[i]
+        k = classes[i]
+        leaf, access = leaves[k], access_delay[i]
         if frozen:
-            u[s.UE * nf + i] = access + run.class_delay[k] + run.path_wait[leaf]
-            u[s.UEDOT * nf + i] = run.path_stretch[leaf]
+            u[s.UE * nf + i] = access + delay[k] + wait[leaf]
+            u[s.UEDOT * nf + i] = stretched[leaf]
         else:
-            u[s.UE * nf + i] = access + (now - run.class_lag[k]) - entry[leaf]
-            u[s.UEDOT * nf + i] = run.path_stretch[leaf] - 1.0
+            u[s.UE * nf + i] = access + (now - lag[k]) - entry[leaf]
+            u[s.UEDOT * nf + i] = stretched[leaf] - 1.0
         if lossy:
             u[s.UPI * nf + i] = lost(kept[leaf])
         if prices:
-            u[s.UPRICE * nf + i] = run.path_price[leaf]
+            u[s.UPRICE * nf + i] = price[leaf]
         u[s.UT * nf + i] = now - access
     if run.n_own_rates:
         _own_past(run)

@@ -184,8 +184,8 @@ def _path_of_one_link(run: s.State, k: int, first: int, end: int, shift: float) 
             tol *= c
         # of two records that meet here, the later one
         cursor, r, low, high = near(run, of, cursor, r, low, high, sought + tol, 0.0, nrec)
-        u, theta = entered(r, of, sought)
         b = link_of(r, link)
+        u, theta = entered(r, b, sought, frozen)
         delay = quartic(b, u) / b[s.LC] if frozen else now - theta
         row[s.SDELAY * step + j] = constant + delay
         row[s.SLOSS * step + j] = 0.0

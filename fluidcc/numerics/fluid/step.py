@@ -171,9 +171,10 @@ def _change(run: s.State, n: int) -> float:
     """What the pass changed since the one before, over the tolerance; of the first one, no matter
     what.
     """
+    before, end = run.end_before, run.y_end
     for i in range(n):
-        run.end_before[i] -= run.y_end[i]
-    delta = _error_norm(run, n, run.end_before)
+        before[i] -= end[i]
+    delta = _error_norm(run, n, before)
     return max(delta, _arrival_change(run)) if run.refit else delta
 
 
@@ -205,9 +206,9 @@ def _nodes(run: s.State, t: float, h: float, last: int) -> None:
 
 @njit(**_INLINE)
 def _error(run: s.State, n: int) -> None:
-    k, error = run.slopes, run.stage
+    k, error, h = run.slopes, run.stage, run.h
     for i in range(n):
         early = _E[0] * k[i] + _E[1] * k[n + i] + _E[2] * k[2 * n + i] + _E[3] * k[3 * n + i]
         late = _E[4] * k[4 * n + i] + _E[5] * k[5 * n + i] + _E[6] * k[6 * n + i]
-        error[i] = run.h * (early + late)
+        error[i] = h * (early + late)
     run.error = _error_norm(run, n, error)
