@@ -189,7 +189,7 @@ def stability_boundary(
     if middle <= 0:
         raise InvalidInput(
             f"{along} is {middle:g}; a curve is followed on a logarithmic scale, so start it "
-            f"above 0"
+            "above 0"
         )
     ends = range_of(
         (0.1 * middle, 10 * middle) if along_bounds is None else along_bounds,
@@ -238,8 +238,8 @@ def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundar
     else:
         raise SolverError(
             f"the boundary of {turned.name} near {value:.9g} could not be settled: the root's "
-            f"real part moves by "
-            f"{slope.real:.3g} 1/s per unit there; look at fluidcc.stability on both sides"
+            f"real part moves by {slope.real:.3g} 1/s per unit there; look at fluidcc.stability "
+            "on both sides"
         )
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
@@ -299,8 +299,8 @@ class BoundaryCurve:
             f"{self.along}"
         )
         text += (
-            f" [{self.along_units}] from {self.x.min():.4g} to {self.x.max():.4g}: "
-            f"{len(self)} points"
+            f" [{self.along_units}] from {self.x.min():.4g} to {self.x.max():.4g}: {len(self)} "
+            "points"
         )
         return f"<p>{html.escape(text)}</p>"
 
@@ -504,7 +504,7 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
     if boundary.kind != "hopf":
         raise InvalidInput(
             f"at {boundary.name} = {boundary.value:.6g} a real root crosses: nothing oscillates "
-            f"there"
+            "there"
         )
     side = 1.0 if boundary.stable_below else -1.0
     unstable, stable = (boundary.value * (1 + s * side * offset) for s in (1, -1))

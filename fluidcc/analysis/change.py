@@ -225,8 +225,8 @@ class Response:
         if values[-1] < 1e-13 * values[0]:
             raise SolverError(
                 "the equilibrium is not unique (the network has redundant constraints there), so "
-                "it does not answer "
-                "to parameters in one way; change a capacity or a route a little"
+                "it does not answer to parameters in one way; change a capacity or a route a "
+                "little"
             )
 
     def step(self, F: Any) -> NDArray[np.float64]:

@@ -123,8 +123,8 @@ def left_out(
         total = sum(d.multiplicity for d in told)
         warn(
             f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; "
-            f"the verdict leaves "
-            f"out the {f'{total} roots' if total > 1 else 'root'} at zero that this means",
+            f"the verdict leaves out the {f'{total} roots' if total > 1 else 'root'} at zero "
+            "that this means",
             stacklevel=3,
         )
     return found, {name: n for name, n in zeros.items() if name in explained}

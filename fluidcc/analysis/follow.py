@@ -257,8 +257,8 @@ def bracket(
     if abs(root) < 1e-9 and (free := free_directions(here, {part: 1})):
         raise InvalidInput(
             f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move "
-            f"with {turned.name} in "
-            "one way; fluidcc.stability leaves out such roots at zero and judges the rest"
+            f"with {turned.name} in one way; fluidcc.stability leaves out such roots at zero and "
+            "judges the rest"
         )
     sign = root.real < 0
     stopped: list[str] = []

@@ -199,7 +199,7 @@ def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
         if "drop" in g.law.out:
             raise Unsupported(
                 f"link {point.links[g.members[0]].name!r} drops before its queue, beyond an "
-                f"integral"
+                "integral"
             )
         if "price" not in g.law.out and "mark" not in g.law.out:
             continue

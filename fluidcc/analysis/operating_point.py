@@ -427,8 +427,8 @@ def with_groups(point: Point) -> Point:
             for side, i, j in np.argwhere(b.loose).tolist()[:1]:
                 raise InvalidInput(
                     f"{of[j]}{b.law.name} stands on a switching surface: its "
-                    f"{plain(b.law.states[i])} is at its {('lower', 'upper')[side]} bound and does "
-                    "not press against it; change a parameter a little"
+                    f"{plain(b.law.states[i])} is at its {('lower', 'upper')[side]} bound and "
+                    "does not press against it; change a parameter a little"
                 )
             groups.append(LawGroup(b.law, b.members, b.modes, b.free))
         point = point.changed(**{f"{kind}_groups": tuple(groups)})
@@ -479,8 +479,8 @@ def operating_point(
         )
         raise InvalidInput(
             f"link {one.links[l].name!r} stands on a switching surface: its {what} and "
-            f"{one.admitted[l, 0]:.9g} bit/s enter it, exactly its capacity, so that the two sides "
-            f"of y = c have different derivatives; change its {remedy} a little"
+            f"{one.admitted[l, 0]:.9g} bit/s enter it, exactly its capacity, so that the two "
+            f"sides of y = c have different derivatives; change its {remedy} a little"
         )
     if not one.kinds:
         raise InvalidInput(
@@ -514,7 +514,7 @@ def _known_rest(net: Network, rest: Equilibrium) -> Equilibrium:
     if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
         raise InvalidInput(
             f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, "
-            f"from fluidcc.equilibrium"
+            "from fluidcc.equilibrium"
         )
     return rest
 

@@ -141,8 +141,8 @@ class Approach:
             if self._cost(marks[-most:]) > self.effort.left:
                 return (
                     None,
-                    f"the {kind}s of {label[0]!r} repeat, and to compare the states there is more "
-                    f"than is left",
+                    f"the {kind}s of {label[0]!r} repeat, and to compare the states there is "
+                    "more than is left",
                 )
             states, size = self._states(marks[-most:])
             found = find_recurrence(marks[-most:], states / size)
@@ -337,9 +337,9 @@ def _look(section: Section) -> _Look:
 
 def _spent(section: Section, state: str, ahead: float) -> SolverError:
     return SolverError(
-        f"{state}. To go on takes some {ahead:.0f} steps of the solver, and {section.effort.used} "
-        f"of "
-        f"{section.effort.most} are used: give a larger max_steps, or a larger tol"
+        f"{state}. To go on takes some {ahead:.0f} steps of the solver, and "
+        f"{section.effort.used} of {section.effort.most} are used: give a larger max_steps, or a "
+        "larger tol"
     )
 
 

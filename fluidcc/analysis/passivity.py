@@ -563,12 +563,12 @@ class PassivityReport:
         if self.rank < self.links:
             return (
                 f"undecided: {self.links} queues have routes of rank {self.rank}, so how they "
-                f"share is undetermined"
+                "share is undetermined"
             )
         if free := [user.name for user in self.users if not user.settles]:
             return (
-                f"undecided: flow {free[0]} has a pole of its own on the imaginary axis or "
-                f"right of it"
+                f"undecided: flow {free[0]} has a pole of its own on the imaginary axis or right "
+                "of it"
             )
         worst = min(self.users, key=lambda user: user.index)
         return (
@@ -625,7 +625,7 @@ def _user(loop: LocalLoop, k: int) -> DelayLTI:
     if np.any(B[2]) or D[2] or D[1]:
         raise Unsupported(
             f"the law of flow {loop.labels[k]!r} hears its own past rate, or sends by the slope "
-            f"of delay"
+            "of delay"
         )
     trip, scale = loop.trip[k], loop.trip[k] / loop.x[k]
     direct = -(D[0] + C @ B[1]) * scale

@@ -207,9 +207,9 @@ def _low() -> PublishedLoop:
     }
     return _made(
         "low_paganini", printed, exact, {}, limits,
-        "The paper's trend, without its numbers: stability is lost as delay or capacity grows, or "
-        "as flows become few. "
-        "Other networks: changed_path and tcp_loops of fluidcc.analysis.published.",
+        "The paper's trend, without its numbers: stability is lost as delay or capacity grows, "
+        "or as flows become few. Other networks: changed_path and tcp_loops of "
+        "fluidcc.analysis.published.",
     )  # fmt: skip
 
 
@@ -277,9 +277,9 @@ def _scalable_tcp() -> PublishedLoop:
     return _made(
         "scalable_tcp", DelayLTI.transfer([growth * B / R], [1, 0], R), exact, {"a y p'/p": 1.0},
         {"a y p'/p": growth * B * _tolerated(exact)},
-        f"Stable if a < p/(y p'), whatever the delays. One user on one link is stable up to the "
-        f"value computed, beyond "
-        f"pi/2, as its own pole a (1 - p)/R, which is held, helps (here p = {p:.3g}).",
+        "Stable if a < p/(y p'), whatever the delays. One user on one link is stable up to the "
+        "value computed, beyond pi/2, as its own pole a (1 - p)/R, which is held, helps (here p "
+        f"= {p:.3g}).",
     )  # fmt: skip
 
 

@@ -318,7 +318,7 @@ def _figure(report: StabilityReport) -> str:
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=110)
     return (
-        f"<img alt='Nyquist plot' "
+        "<img alt='Nyquist plot' "
         f"src='data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}'/>"
     )
 

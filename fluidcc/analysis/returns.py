@@ -212,7 +212,7 @@ class Section:
         if len(marks) <= cycles:
             raise Lost(
                 f"the cycle near {self.start:.6g} s is lost: {self.label[0]!r} does not jump as "
-                f"often any more"
+                "often any more"
             )
         there = self.run(base, until, marks)
         return marks, states_at(there)[0] / self.size
@@ -337,7 +337,7 @@ class Section:
         if len(marks) < 2:
             raise Lost(
                 f"the cycle near {time:.6g} s is lost: {self.label[0]!r} does not jump as often "
-                f"any more"
+                "any more"
             )
         at = float(marks[0] + 0.37 * (marks[1] - marks[0]))
         return replace(self, base=counted_anew(self.net, self.run(base, at)))

@@ -165,8 +165,8 @@ def _check(link: LinkSpec) -> None:
     if not _reports(link.law):
         raise Unsupported(
             f"link {link.name!r} ({link.law.name}) is filled and tells nothing, so that no rest "
-            f"is determined; give it "
-            "more capacity than its reporting neighbours, or the law fluidcc.PAQMECF"
+            "is determined; give it more capacity than its reporting neighbours, or the law "
+            "fluidcc.PAQMECF"
         )
     own = link.law.params[aim]
     if own >= link.law.params[q0] or own >= link.buffer / link.capacity:
@@ -266,8 +266,8 @@ class _Arrivals:
         if name not in self._known:
             if name in self._open:
                 raise Unsupported(
-                    f"filled links {name!r} and {self._open[-1]!r} are crossed in both orders, so "
-                    "that what leaves each depends on the other for ever; simulate it"
+                    f"filled links {name!r} and {self._open[-1]!r} are crossed in both orders, "
+                    "so that what leaves each depends on the other for ever; simulate it"
                 )
             self._open.append(name)
             total: dict[tuple[int, float], float] = defaultdict(float)
@@ -435,8 +435,8 @@ class SampledStability:
     def _repr_html_(self) -> str:
         verdict = "stable" if self.stable else "unstable"
         text = (
-            f"every {self.period:.6g} s: {verdict}, largest multiplier {self.radius:.6g}, "
-            f"decay {self.decay_rate:.4g}/s"
+            f"every {self.period:.6g} s: {verdict}, largest multiplier {self.radius:.6g}, decay "
+            f"{self.decay_rate:.4g}/s"
         )
         return f"<p>{html.escape(text)}</p>"
 
@@ -493,7 +493,7 @@ def sampled_stability(
         if period is not None:
             raise InvalidInput(
                 f"the period is {period!r}, but the router has its own, {router.period:g} s; "
-                f"leave it out"
+                "leave it out"
             )
         return SampledStability(router.period, router.multipliers, router.undetermined + among)
     h = None if period is None else to_si(period, "s", "period")
@@ -510,8 +510,8 @@ def sampled_stability(
             )
         if h is None and f.name not in own:
             raise InvalidInput(
-                f"no period is given, and flow {f.name!r} ({f.spec.law.name}) is not sampled; give "
-                "one, such as '100 ms', or the flow the law fluidcc.SampledLDCC"
+                f"no period is given, and flow {f.name!r} ({f.spec.law.name}) is not sampled; "
+                "give one, such as '100 ms', or the flow the law fluidcc.SampledLDCC"
             )
     loop = local_loop(point)
     if loop.signal != "queueing delay":

@@ -274,10 +274,10 @@ _ABOUT = {
     ),
     DISCRETE: (
         True,
-        "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D + "
-        "2)); for several delays proved by Tian, 'A general stability criterion for congestion "
-        "control with diverse communication delays', Automatica 41(7), 2005; the argument in short "
-        "is in fluidcc.analysis.sufficient",
+        "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D "
+        "+ 2)); for several delays proved by Tian, 'A general stability criterion for congestion "
+        "control with diverse communication delays', Automatica 41(7), 2005; the argument in "
+        "short is in fluidcc.analysis.sufficient",
     ),
     VINNICOMBE: (True, "Vinnicombe, IFAC 2002, with the exact spectral radius"),
     PAGANINI: (True, "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2"),
@@ -498,8 +498,8 @@ def _unstable_alone(loop: LocalLoop) -> str:
             return f"the law of flow {label!r} is unstable by itself"
         if np.any(B[2]) or D[2]:
             return (
-                f"the law of flow {label!r} hears its own past rate, a second loop with a "
-                f"delay of its own"
+                f"the law of flow {label!r} hears its own past rate, a second loop with a delay "
+                "of its own"
             )
     return ""
 

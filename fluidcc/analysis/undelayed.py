@@ -130,8 +130,8 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
     if bool(rest.full.any()):
         full = next(str(name) for name in rest.full.link.values if bool(rest.full.sel(link=name)))
         raise Unsupported(
-            f"the buffer of link {full!r} is full at the equilibrium, and without delays its loss "
-            f"would act at once; "
-            "the undelayed network is for links with room in their buffers"
+            f"the buffer of link {full!r} is full at the equilibrium, and without delays its "
+            "loss would act at once; the undelayed network is for links with room in their "
+            "buffers"
         )
     return Undelayed(**Builder(net, at, rest, held).build())

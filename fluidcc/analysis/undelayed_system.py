@@ -71,7 +71,7 @@ class UndelayedSystem:
     def __repr__(self) -> str:
         held = sorted({let.name for frozen in self.frozen.values() for let in frozen})
         return (
-            f"Undelayed(states: "
+            "Undelayed(states: "
             f"{', '.join(map(plain, self.states))}{'; held: ' if held else ''}{', '.join(held)})"
         )
 

@@ -166,8 +166,8 @@ def _why_rate(system: Assembled, u: Any) -> str:
     net = system.net
     flow = list(net.flows.values())[int(np.argmax(u[: system.shape.flows]))]
     start = (
-        f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on "
-        f"its path slows it: "
+        f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its "
+        "path slows it: "
     )
     queued = [name for name in flow.route if net.links[name].law.queue is not None]
     endless_path = queued and not any(np.isfinite(net.links[name].buffer) for name in queued)
@@ -191,9 +191,9 @@ def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
     for kind, spec, z, i in system.named_states():
         if growing[i]:
             return (
-                f"state {plain(z)} of {kind} {spec.name!r} ({spec.law.name}) grows without limit, "
-                f"as nothing that it moves brings it to rest: at {u[i]:.3g} it still grows; choose "
-                "laws that answer it, or simulate"
+                f"state {plain(z)} of {kind} {spec.name!r} ({spec.law.name}) grows without "
+                f"limit, as nothing that it moves brings it to rest: at {u[i]:.3g} it still "
+                "grows; choose laws that answer it, or simulate"
             )
     return ""
 
@@ -232,7 +232,7 @@ def _why_queue(system: Assembled, point: int, u: Any, l: int) -> str:
     name = system.net.link_names[l]
     start = (
         f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows "
-        f"without limit: "
+        "without limit: "
     )
     alike: dict[str, list[str]] = {}
     for r in on[:5]:
@@ -319,8 +319,8 @@ def across_switches(system: Assembled) -> Found | str | None:
     law = system.net.links[name].law
     return (
         f"link {name!r} ({law.name}) switches where {switch.args[0]} = 0, and the network rests "
-        f"on neither side: with "
-        f"the switch on {said[0]}, with it off {said[1]}; simulate it, or see fluidcc.limit_cycle"
+        f"on neither side: with the switch on {said[0]}, with it off {said[1]}; simulate it, or "
+        "see fluidcc.limit_cycle"
     )
 
 

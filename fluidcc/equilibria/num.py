@@ -60,10 +60,9 @@ class NumSolution:
             [(str(name), f"{value:.6g}") for name, value in array.to_series().items()]
             for array in (self.rate, self.price)
         )
-        return (
-            f"{in_html(flows, ('flow', 'rate [bit/s]'))}{in_html(links, ('link', 'price'))}"
-            f"<p>duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}</p>"
-        )
+        tables = in_html(flows, ("flow", "rate [bit/s]")) + in_html(links, ("link", "price"))
+        quality = f"duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}"
+        return f"{tables}<p>{quality}</p>"
 
 
 @explained
@@ -141,8 +140,8 @@ def solve(net: Network, at: float | str = math.inf) -> NumSolution:
         if max(result.kkt, result.gap) > TOLERANCE:
             raise SolverError(
                 f"the optimum was found only to a relative {max(result.kkt, result.gap):.1e}, as "
-                f"rates "
-                "or prices span too many orders of magnitude: bring capacities or weights together"
+                "rates or prices span too many orders of magnitude: bring capacities or weights "
+                "together"
             )
         rate[elastic], price[used], gap, kkt = result.rate, result.price, result.gap, result.kkt
     return _labelled(net, rate, price, gap, kkt)
@@ -180,8 +179,8 @@ def _room(
         )
         if load[l] > capacity[l]:
             raise Infeasible(
-                f"link {link.name!r} has {capacity[l]:.6g} bit/s but the constant-rate flows on it "
-                f"({fixed}) send {load[l]:.6g} bit/s: lower their rates or raise the capacity"
+                f"link {link.name!r} has {capacity[l]:.6g} bit/s but the constant-rate flows on "
+                f"it ({fixed}) send {load[l]:.6g} bit/s: lower their rates or raise the capacity"
             )
         if needy and load[l] == capacity[l]:
             taken = f", and {fixed} take all of it" if fixed else ""
@@ -203,8 +202,8 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
     for i, flow in enumerate(flows):
         if flow.law.utility is None:
             raise InvalidInput(
-                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: "
-                "give its law one (utility=...), or take it out of the network"
+                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: give its law "
+                "one (utility=...), or take it out of the network"
             )
         members.setdefault(flow.law.utility, []).append(
             i
