@@ -377,3 +377,15 @@ def test_unreasonable_requests() -> None:
         system.roots(count=0)
     with pytest.raises(InvalidInput, match="finite box"):
         system.roots(region=(1, -1, 0, 1))
+
+
+def test_roots_that_are_overlooked_leave_the_count_undecided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert fc.DelayLTI.retarded(0, (-2.0, 1.0)).count_unstable().unstable == 2
+    system = fc.DelayLTI.retarded(0, (-2.0, 1.0))
+    search = type(system._search)
+    known = search.known
+    monkeypatch.setattr(search, "known", lambda self: known(self)[known(self).real <= 0])
+    with pytest.raises(Undecided, match="counts 2 roots right of the axis and 0 were found"):
+        system.count_unstable()
