@@ -66,6 +66,7 @@ REFUTED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "inequality": (p + q >= 2, ()),
     "strict at equality": (Max(p, q) > q, ()),
     "only far away": (p < 1000, ()),
+    "one of two": (And(p**2 + q**2 >= 2 * p * q, p > q), ()),
     "under a condition": (p > 2 * q, (p > q,)),
     "nearly": (Eq(p * q, p * (q + Rational(1, 10**40))), ()),
 }

@@ -10,6 +10,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.formulas import response
 from fluidcc.sources.tfrc import WEIGHTS
+from fluidcc.symbols import e, e_b, packet, unfold
 
 C = 10e6
 NAMES = [f"TFRC_{name}" for name in ("s0", *(f"I{m}" for m in range(1, 9)))]
@@ -118,3 +119,13 @@ def test_slow_start_fills_an_empty_link_soon() -> None:
 def test_weights_are_those_of_the_rfc() -> None:
     """RFC 5348, Section 5.4: 1 for the latest four intervals, then a fifth less each."""
     assert [float(w) for w in WEIGHTS] == [1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2]
+
+
+@pytest.mark.parametrize("p", [1e-4, 0.01, 0.3])
+def test_the_rate_is_the_throughput_equation_with_a_timeout_of_four_round_trips(p: float) -> None:
+    """RFC 5348, Section 3.1, in bits of a packet of 8000."""
+    now = {e: 0.06, e_b: 0.04, packet: 8000, **fc.TFRC.params}
+    now |= dict.fromkeys(fc.TFRC.states, 1 / p)
+    timeout = 0.4 * 3 * np.sqrt(3 * p / 8) * p * (1 + 32 * p**2)
+    wanted = 8000 / (0.1 * np.sqrt(2 * p / 3) + timeout)
+    assert float(unfold(fc.TFRC.out["rate"]).subs(now)) == pytest.approx(wanted, rel=1e-12)
