@@ -353,7 +353,6 @@ def test_retarded_systems_are_not_called_neutral() -> None:
 
 
 def test_unreasonable_requests() -> None:
-<<<<<<< HEAD
     system = fc.DelayLTI.retarded(0, (-np.exp(-1), 2.0))
     root = system.roots(count=1)[0].real
     with pytest.raises(Undecided, match="a root lies on the contour; move the region's edges"):
@@ -388,14 +387,6 @@ def test_the_roots_of_parts_without_a_common_loop_are_those_of_the_whole() -> No
     ratio = np.prod([part.characteristic(s) for part in parts], axis=0) / whole.characteristic(s)
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-10)  # each has its own unit of time
     assert len(independent(fc.DelayLTI.retarded(-1.0, (-0.5, 1.0))._block)) == 1
-=======
-    system = fc.DelayLTI.retarded(0, (-1, 1.0))
-    with pytest.raises(InvalidInput, match="not both"):
-        system.roots(count=2, region=(-1, 1, -1, 1))
-    with pytest.raises(InvalidInput, match="from 1 to"):
-        system.roots(count=0)
-    with pytest.raises(InvalidInput, match="finite box"):
-        system.roots(region=(1, -1, 0, 1))
 
 
 def test_roots_that_are_overlooked_leave_the_count_undecided(
@@ -408,4 +399,3 @@ def test_roots_that_are_overlooked_leave_the_count_undecided(
     monkeypatch.setattr(search, "known", lambda self: known(self)[known(self).real <= 0])
     with pytest.raises(Undecided, match="counts 2 roots right of the axis and 0 were found"):
         system.count_unstable()
->>>>>>> h_mutants
