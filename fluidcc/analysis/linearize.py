@@ -215,8 +215,10 @@ def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
 
 def _rightmost(system: DelayLTI, count: int) -> NDArray[np.complex128]:
     if system.n_states <= LARGE:
-        for fewer in range(count, 1, -1):  # of a neutral system, those right of its chains of roots
-            with suppress(Unsupported):
+        # Fewer where all are not to be had: right of the chains of roots of a neutral system, or
+        # of where the argument can be followed.
+        for fewer in range(count, 1, -1):
+            with suppress(Unsupported, Undecided):
                 return system.roots(count=fewer)
         return system.roots(count=1)
     system.count_unstable()
