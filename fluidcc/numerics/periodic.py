@@ -91,7 +91,7 @@ def _recurrences(times: Array, states: Array, cycles: int) -> Iterator[Recurrenc
         period = float(times[-1] - times[-1 - count])
         by_time = np.abs(gaps[count:] - gaps[:-count]) / period
         by_state = np.max(np.abs(states[count:] - states[:-count]), axis=1, initial=0.0)
-        change = np.maximum(by_time, by_state[1:])[len(by_time) % count :]
+        change = np.maximum(by_time, by_state[-len(by_time) :])[len(by_time) % count :]
         yield Recurrence(count, period, change.reshape(-1, count).max(axis=1))
 
 

@@ -222,7 +222,9 @@ def test_equal_laws_are_the_same_object(law: Law) -> None:
 def test_a_law_is_made_with_the_arguments_that_editors_show() -> None:
     shown = [*inspect.signature(Source).parameters]
     assert shown[:3] == ["name", "flow", "out"]
-    assert {*shown} - {*inspect.signature(Link).parameters} == {"utility", "window", "traffic"}
+    assert {*shown} - {*inspect.signature(Link).parameters} == {
+        "gain", "penalty", "traffic", "utility", "window",
+    }  # fmt: skip
 
 
 def test_laws_that_nobody_has_are_forgotten() -> None:
