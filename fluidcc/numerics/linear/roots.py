@@ -37,12 +37,6 @@ class OnContour(SolverError):
     """A root lies on the contour, or too near to tell."""
 
 
-LONGEST = 1e6
-"""Length of a contour that can be followed, in units of 1/(longest delay): the argument turns once
-in some six of them, and each turn costs microseconds.
-"""
-
-
 def winding(pencil: Pencil, vertices: Complex, known: Complex, density: float = 1.0) -> float:
     """Turns of the argument of f / prod(s - known) along an open or closed polygon, in units of 2
     pi.
@@ -51,12 +45,6 @@ def winding(pencil: Pencil, vertices: Complex, known: Complex, density: float = 
     agrees with what the logarithmic derivative foretells and that derivative hardly changes across
     them.
     """
-    length = float(np.abs(np.diff(vertices)).sum())
-    if not length <= LONGEST:
-        raise OnContour(
-            f"the contour is {length:.2g} over the longest delay long, and at most {LONGEST:.0e} "
-            "can be followed"
-        )
     total, where = turns(
         pencil.whole,
         pencil.table[0],
@@ -64,6 +52,11 @@ def winding(pencil: Pencil, vertices: Complex, known: Complex, density: float = 
         np.ascontiguousarray(known, complex),
         density,
     )
+    if np.isinf(total):
+        raise Undecided(
+            f"the argument turns too often to be followed, near s = {where / pencil.time:.6g} 1/s: "
+            "ask for fewer roots, or for a smaller region"
+        )
     if np.isnan(total):
         raise OnContour(
             f"the argument could not be followed near s = {where / pencil.time:.6g} 1/s: a root "

@@ -97,6 +97,7 @@ def step(s, rate):  # type: ignore[no-untyped-def]
 TURN = 1.0  # how much the logarithmic derivative may change over an interval, times its length
 AGREE = 0.3  # radians between the turn of the argument and that which the derivative foretells
 ROUNDS = 60  # halvings of an interval
+MOST_POINTS = 100_000  # at which the argument is looked at along a contour
 NEWTON = 25
 FEW = 4  # starts between which the roots found are counted
 ROOTS = 40  # that are kept, conjugates among them
@@ -113,7 +114,7 @@ STARTS = np.array([
 @njit(**COUNTED)
 def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed
-    (NaN if it could).
+    (NaN if it could). The turns are NaN where it could not, infinite where that takes too long.
 
     Intervals are halved until the argument's turn agrees with what the logarithmic derivative
     foretells and that derivative hardly changes across them.
@@ -123,6 +124,7 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     slopes = np.empty(ROUNDS, np.complex128)
     s = corners[0]
     phase, slope = _at(s, whole, real, work, known)
+    left = MOST_POINTS
     for edge in range(len(corners) - 1):
         a, b = corners[edge], corners[edge + 1]
         count = 4 + int(density * min(abs(b - a), 400.0))
@@ -143,6 +145,9 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
                 depth += 1
                 if depth == ROUNDS or abs(move) < 1e-13 * (1 + abs(s)):
                     return np.nan, s
+                left -= 1
+                if left == 0:
+                    return np.inf, s
                 ahead[depth] = s + 0.5 * move
                 phases[depth], slopes[depth] = _at(ahead[depth], whole, real, work, known)
     return total / (2 * np.pi), complex(np.nan, np.nan)
