@@ -7,7 +7,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test scan mutants check reproduce notebooks bench cluster-demo house clean constraints help
+.PHONY: setup test scan mutants check reproduce notebooks docs bench cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
@@ -16,6 +16,7 @@ help:
 	@echo 'make mutants    small mutations of the package, each of which its tests must notice (ARGS="-j 2")'
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
+	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
 	@echo 'make house      size and structure of the package, beside what is wanted'
 	@echo 'make cluster-demo  a sweep on a Dask scheduler and two worker processes of this machine'
@@ -46,6 +47,10 @@ reproduce: setup
 notebooks: setup
 	$(PY) -m pytest --nbmake --nbmake-timeout=1200 -W ignore notebooks $(ARGS)
 	$(PY) tools/tidy_notebooks.py
+
+docs:
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet docs
+	$(PY) -m sphinx -b html -W --keep-going docs docs/_build/html $(ARGS)
 
 bench:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet bench

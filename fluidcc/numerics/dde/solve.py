@@ -47,8 +47,10 @@ def solve_dde(
     r"""Solve an initial value problem of delay differential equations, in the manner of SciPy's
     ``solve_ivp``.
 
-    .. math:: y'(t) = f(t, y(t), y(t - \tau_1), \dots, y(t - \tau_m)), \qquad y(t) = \phi(t) \text{
-    for } t \le t_0,
+    .. math::
+
+        y'(t) = f(t, y(t), y(t - \tau_1), \dots, y(t - \tau_m)), \qquad
+        y(t) = \phi(t) \text{ for } t \le t_0,
 
     where the lags :math:`\tau_j \ge 0` are constants or functions of t and y(t), and may be shorter
     than a step or vanish. Kinks that the lags carry forward become mesh points, so that the order
@@ -143,9 +145,9 @@ def solve_dde(
     References
     ----------
     .. [1] A. Bellen, M. Zennaro, "Numerical Methods for Delay Differential Equations", Oxford,
-    2003. .. [2] S. Thompson, L. F. Shampine, "A friendly Fortran DDE solver", Applied Numerical
-    Mathematics 56 (2006)
-           503-516.
+       2003.
+    .. [2] S. Thompson, L. F. Shampine, "A friendly Fortran DDE solver", Applied Numerical
+       Mathematics 56 (2006) 503-516.
 
     Examples
     --------

@@ -1,0 +1,53 @@
+"""Configuration of the documentation: `make docs` builds it into docs/_build/html."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pages
+
+import fluidcc
+
+project = "fluidcc"
+author = "the fluidcc authors"
+copyright = author
+version = release = fluidcc.__version__
+
+# Markdown with executed cells; MathJax comes with the site, so that it can be read without a net.
+extensions = [
+    "myst_nb",
+    "sphinx-mathjax-offline",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+# Cells of pages are run; notebooks bring their outputs, which `make notebooks` checks.
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+autodoc_typehints = "none"  # types stand in the docstrings' tables
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "fluidcc"
+html_static_path = ["_static"]
+html_js_files = ["verdicts.js"]
+html_css_files = ["fluidcc.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+}
+
+
+def setup(app: object) -> None:
+    """Write the generated pages before Sphinx reads the folder."""
+    app.connect("builder-inited", lambda app: pages.write())  # type: ignore[attr-defined]
