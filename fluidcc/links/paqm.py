@@ -4,8 +4,8 @@ or drops, and its outer loop, which tells sources their rates.
 Every dT the router knows the bits that came, filters their rate and computes the share of packets
 that go unmarked,
 
-    u = c/r + K (q0 - q) c/(dT r) if r > c, else c/r,   held within [0, 1],   r <- (1 - a) r + a
-    bits/dT.
+    u = c/r + K (q0 - q) c/(dT r) if r > c, else c/r,   held within [0, 1],
+    r <- (1 - a) r + a bits/dT.
 
 The formulas of the paper are rebuilt from its prose; K, a and dT of its runs are not printed. The
 queue is a delay here, so that q c is what the paper calls q. `PAQM` is the paper's queue for TCP,
@@ -25,8 +25,7 @@ within (0.96, 1/0.96) five times in a row, nothing would change any more whoever
 is `forced`, once.
 
 What the paper does not print is chosen: `forced`, K, a and the inner set point q0; five times in a
-row is taken to mean that both loops rest, so that a
-link that nobody fills is not disturbed.
+row is taken to mean that both loops rest, so that a link that nobody fills is not disturbed.
 """
 
 from __future__ import annotations
