@@ -1,5 +1,8 @@
-"""The constants of every link, as their papers have them: parameters with defaults and units,
+"""The constants of every link: parameters with defaults and units,
 states with first values and bounds, periods.
+
+The table was taken from the laws: it shows that a constant changed, not that it is right.
+Where a section or an RFC is named beside a number, that is its source.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """The constants of every source: parameters with defaults and units, first values and bounds of
-states, as their papers have them.
+states.
+
+The table was taken from the laws: it shows that a constant changed, not that it is right.
+Where a section or an RFC is named beside a number, that is its source.
 """
 
 from __future__ import annotations
