@@ -35,7 +35,6 @@ LINK_LAWS: dict[str, Any] = {
     "PAQM": (PAQM, (0.3, 0.5, 0.02, 0.04), (1.0, 0.0, 0.0)),  # K, a, dT, q_0
 }
 
-
 Link = namedtuple("Link", "law capacity delay buffer")
 Flow = namedtuple("Flow", "law route access back start")
 
@@ -139,7 +138,7 @@ def _march(  # type: ignore
     for k in range(steps):
         t = k * h
         for i in range(flows):
-            rate = 0.0
+            law, rate = laws[i], 0.0
             if t >= start[i] - 1e-9:
                 T, kept, stretch = t - back[i], 1.0, 1.0  # back along the path to when that left
                 for m in range(hops[i] - 1, -1, -1):
@@ -153,14 +152,11 @@ def _march(  # type: ignore
                 heard = (sent[i, j + 1] - sent[i, j]) / h if T > 0.0 else 0.0
                 change = 1 - 1 / stretch if stretch > 0.0 else 0.0
                 rtt, pi = e + back[i], 1 - kept
-                cuts[i] += _jump(
-                    laws[i], p[i], z[i], wait[i], t + 1e-9, least, pi, rtt, change, heard
-                )
-                rate = _slope(laws[i], p[i], z[i], f, e, rtt, stretch, pi, change, heard)
+                cuts[i] += _jump(law, p[i], z[i], wait[i], t + 1e-9, least, pi, rtt, change, heard)
+                rate = _slope(law, p[i], z[i], f, e, rtt, stretch, pi, change, heard)
                 for n in range(8):
-                    z[i, n] = max(z[i, n] + h * f[n], 0.0)
-                    f[n] = 0.0
-                if laws[i] == RENO or laws[i] == VEGAS:
+                    z[i, n], f[n] = max(z[i, n] + h * f[n], 0.0), 0.0
+                if law in (RENO, VEGAS):
                     z[i, 0] = max(z[i, 0], 1.0)
             sent[i, k + 1 : k + 3] = sent[i, k] + h * rate
         for l in range(links):
@@ -189,9 +185,7 @@ def _march(  # type: ignore
 
 
 def run(links: Any, flows: Any, until: float, step: float, least: float = 0.0) -> tuple[Any, Any]:
-    """What each flow has sent by each step [bit], and its number of cuts, of marks above
-    `least`.
-    """
+    """What each flow has sent by each step [bit], and its number of cuts by marks over `least`."""
 
     def table(rows: Any) -> Any:
         return np.array([[*row, *[0.0] * (8 - len(row))] for row in rows])
