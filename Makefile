@@ -49,11 +49,11 @@ notebooks: setup
 	$(PY) tools/tidy_notebooks.py
 
 docs:
-	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet docs
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet explore docs
 	$(PY) -m sphinx -b html -W --keep-going docs docs/_build/html $(ARGS)
 
 bench:
-	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet bench
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet explore bench
 	$(PY) -m benchmarks $(ARGS)
 
 cluster-demo: setup

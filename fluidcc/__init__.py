@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.base import errors
     from fluidcc.equilibria import num
     from fluidcc.equilibria.equilibrium import equilibrium, hold_trackers
+    from fluidcc.explorer.app import explore
     from fluidcc.laws import Jump, Link, Source, Tick
     from fluidcc.laws.prove import prove
     from fluidcc.links import *
@@ -57,6 +58,7 @@ _HOME = {
     "count_packets": "links.counting",
     "dumbbell": "network.topologies",
     "equilibrium": "equilibria.equilibrium",
+    "explore": "explorer.app",
     "hold_trackers": "equilibria.equilibrium",
     "limit_cycle": "analysis.orbit",
     "linearize": "analysis.linearize",
@@ -90,8 +92,8 @@ _LAWS = ("sources", "links")
 
 __all__ = [
     "DelayLTI", "Jump", "Let", "Link", "Network", "Scenario", "Source", "Tick", "__version__",
-    "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors", "formulas",
-    "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes", "metrics", "num",
+    "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors", "explore",
+    "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes", "metrics", "num",
     "parking_lot", "plot", "prove", "published", "sampled_stability", "scenarios", "simulate",
     "solve_dde", "stability", "stability_boundary", "sweep", "synchronized", "two_queues",
     "undelayed", "with_estimator", "with_pause", "with_windowed_minimum",

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make .venv: find a Python that can, install uv with pip and the rest with uv (plain pip where uv fails).
-# Usage: tools/setup.sh [extra ...]   default extras: test dev notebook cluster parquet.  PYTHON=... chooses the interpreter.
+# Usage: tools/setup.sh [extra ...]   default extras: test dev notebook cluster parquet explore.  PYTHON=... chooses the interpreter.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_LINK_MODE="${UV_LIN
 # On a busy machine one file may wait longer than the 60 s after which uv gives the whole installation up.
 export UV_COMPILE_BYTECODE_TIMEOUT="${UV_COMPILE_BYTECODE_TIMEOUT:-600}"
 
-extras="${*:-test dev notebook cluster parquet}"
+extras="${*:-test dev notebook cluster parquet explore}"
 python=.venv/bin/python
 stamp=.venv/.fluidcc
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fluidcc.network.scenarios import Scenario
 
 __all__ = [
-    "assignment", "number", "run_claims", "run_dask_config", "run_list", "run_reproduce",
-    "run_simulate", "run_stability", "run_sweep",
+    "assignment", "number", "run_claims", "run_dask_config", "run_explore", "run_list",
+    "run_reproduce", "run_simulate", "run_stability", "run_sweep",
 ]  # fmt: skip
 
 
@@ -82,6 +82,17 @@ def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
     with writing(figure):
         drawn.savefig(figure, dpi=150)
     plt.close(drawn)
+
+
+# --- ``fluidcc explore`` -------------------------------------------------------------------------
+
+
+def run_explore(args: argparse.Namespace) -> None:
+    from fluidcc.explorer.app import serve
+    from fluidcc.network.scenarios import Scenario
+
+    source = None if args.scenario is None else Scenario.load(args.scenario)
+    serve(source, args.port, show=not args.no_browser)
 
 
 # --- ``fluidcc simulate`` and ``fluidcc sweep`` --------------------------------------------------

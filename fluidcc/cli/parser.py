@@ -11,6 +11,7 @@ from fluidcc.base.version import __version__
 from fluidcc.cli.commands import (
     run_claims,
     run_dask_config,
+    run_explore,
     run_list,
     run_reproduce,
     run_simulate,
@@ -78,6 +79,12 @@ def make_parser() -> argparse.ArgumentParser:
     _add_set(judged)
     _add_force(judged)
     judged.set_defaults(run=run_stability)
+
+    seen = commands.add_parser("explore", help="change a network by sliders, in a browser")
+    seen.add_argument("scenario", nargs="?", help="a TOML file, or the name of a ready scenario")
+    seen.add_argument("--port", type=int, default=0, help="of the page (default: any that is free)")
+    seen.add_argument("--no-browser", action="store_true", help="only print the page's address")
+    seen.set_defaults(run=run_explore)
 
     again = commands.add_parser("reproduce", help="recompute every scenario, figure and claim")
     again.add_argument(

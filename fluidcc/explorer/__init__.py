@@ -1,0 +1,1 @@
+"""A page on which a network is changed by sliders and seen at once."""

@@ -1,0 +1,375 @@
+"""The explorer: controls on the left, what they change on the right.
+
+Panel draws it: it is the one library whose pages run alike on their own and in a notebook, with
+Bokeh's figures, which take new data without being drawn anew.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from fluidcc.base.arguments import explained
+from fluidcc.base.errors import FluidccError, Unsupported
+
+try:
+    import panel as pn
+except ImportError as error:
+    raise Unsupported(
+        "the explorer needs the packages panel and tomli-w; install them: "
+        'pip install "fluidcc[explore]"'
+    ) from error
+
+from fluidcc.analysis.report import rows_of
+from fluidcc.base.tables import in_html
+from fluidcc.explorer.board import Board, Knob
+from fluidcc.explorer.scene import Scene, draw_chart
+from fluidcc.explorer.views import Loci, Map, Plane, Series
+from fluidcc.network.scenarios import scenarios
+from fluidcc.plotting.common import words
+
+__all__ = ["Explorer", "explore", "page", "serve"]
+
+SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "backlog", "price"]
+OWN = "what was given"
+DIRECTIONS = ("horizontal", "vertical")
+# On a telephone the controls stand above what they change.
+NARROW = """@media (max-width: 760px) {
+  #content { flex-direction: column; }
+  #sidebar { width: 100% !important; max-width: 100%; height: 40vh; overflow-y: auto; }
+  #main { width: 100% !important; padding: 0; }
+}"""
+
+
+class Explorer:
+    """One page: a board, its controls, and the views of it.
+
+    Attributes
+    ----------
+    board : Board
+        What is explored.
+    scene : Scene
+        What was last computed of it.
+    controls, main : panel objects
+        The two halves of the page.
+    """
+
+    def __init__(self, source: Any = None, until: float | None = None) -> None:
+        self.given = (source, until)
+        self.board = Board.of(source, until)
+        self.scene = self._scene()
+        self.pinned: list[tuple[str, Any]] = []
+        self._due = False
+        self._map_is_of = self._map_says = ""  # what the chart was drawn of, and what it lacks
+        self._make_views()
+        self.controls = pn.Column(sizing_mode="stretch_width")
+        self._make_controls()
+        self.refresh()
+
+    # --- controls ---------------------------------------------------------------------------------
+
+    def _make_controls(self) -> None:
+        """Make all controls anew, after a change of what there is to control."""
+        table = self.board.table
+        start = OWN if self.given[0] is not None else "two flows of LDCC"
+        network = pn.widgets.Select(
+            label="network", options=[start, *scenarios], value=self._scenario or start,
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+        network.param.watch(
+            lambda event: self._load(None if event.new == start else event.new), "value"
+        )
+        until = _slider("until [s]", self.board.until, (0.0, max(4 * self.board.until, 1.0)))
+        until.param.watch(lambda event: self._put(("until",), event.new), "value")
+        delays = pn.widgets.RadioButtonGroup(
+            options=["fifo", "frozen"], value=table["delays"], sizing_mode="stretch_width"
+        )
+        delays.param.watch(lambda event: self._put(("delays",), event.new), "value")
+        more = pn.widgets.Button(label="add a flow", sizing_mode="stretch_width")
+        more.on_click(lambda _: self._rebuilt(self.board.add_flow))
+        fewer = pn.widgets.Button(label="drop the last", sizing_mode="stretch_width")
+        fewer.on_click(lambda _: self._rebuilt(self.board.drop_flow))
+        cards = [self._card(kind, n) for kind in ("flows", "links") for n in table[kind]]
+        self.controls.objects = [network, until, delays, *cards, pn.Row(more, fewer)]
+
+    def _card(self, kind: str, name: str) -> Any:
+        law = pn.widgets.Select(
+            label="law", options=self.board.laws(kind), value=self.board.table[kind][name]["law"],
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+        law.param.watch(
+            lambda event: self._rebuilt(lambda: self.board.put_law(kind, name, event.new)), "value"
+        )
+        sliders = []
+        for knob in self.board.knobs(kind, name):
+            slider = _slider(knob.label, knob.value / knob.size, knob.range)
+            slider.param.watch(lambda event, knob=knob: self._turn(knob, event.new), "value")
+            sliders.append(slider)
+        return pn.Card(
+            law, *sliders, title=name, collapsed=len(self.board.table[kind]) > 3,
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+
+    _scenario: str | None = None  # the ready one that was chosen
+
+    def _load(self, name: str | None) -> None:
+        source, until = (name, None) if name else self.given
+        self._scenario = name
+        self.pinned.clear()
+        self.board = Board.of(source, until)
+        self._rebuilt(lambda: None)
+
+    def _rebuilt(self, change: Any) -> None:
+        change()
+        self._make_controls()
+        self._list_axes()
+        self.changed()
+
+    def _turn(self, knob: Knob, value: float) -> None:
+        self._put(knob.place, self.board.written(knob, value))
+
+    def _put(self, place: tuple[str, ...], value: Any) -> None:
+        self.board.put(place, value)
+        self.changed()
+
+    # --- views ------------------------------------------------------------------------------------
+
+    def _make_views(self) -> None:
+        self.message = pn.pane.Alert("", alert_type="danger", visible=False)
+        self.notes = pn.pane.Alert("", alert_type="warning", visible=False)
+        self.verdict = pn.pane.Markdown("", sizing_mode="stretch_width")
+        self.variables = pn.widgets.CheckButtonGroup(
+            options={words(n): n for n in SEEN}, value=SEEN[:3], sizing_mode="stretch_width"
+        )
+        self.variables.param.watch(lambda _: self._choose_and_show(), "value")
+        self.plots = pn.Column(sizing_mode="stretch_width")
+        self.loci, self.plane, self.map = Loci(), Plane(), Map()
+        self.report, self.rest = pn.pane.HTML(""), pn.pane.HTML("")
+        wide = {"sizing_mode": "stretch_width"}
+        self.axes = [
+            pn.widgets.Select(label=f"{a} axis", **wide) for a in ("horizontal", "vertical")
+        ]
+        for one in self.axes:
+            one.param.watch(lambda _: self._show(), "value")
+        again = pn.widgets.Button(label="draw the chart", color="primary", **wide)
+        again.on_click(lambda _: self._draw_map())
+        self.map_note = pn.pane.Markdown("")
+        self.codes = [pn.widgets.CodeEditor(language=kind, readonly=True, height=330, **wide)
+                      for kind in ("python", "toml")]  # fmt: skip
+        pin = pn.widgets.Button(label="pin this run", **wide)
+        pin.on_click(lambda _: self._pin())
+        unpin = pn.widgets.Button(label="unpin all", **wide)
+        unpin.on_click(lambda _: self._unpin())
+        data = pn.widgets.FileDownload(
+            callback=self._data, filename="run.csv", label="save the data", **wide
+        )
+        buttons = pn.Row(pin, unpin, data, **wide)
+        self.tabs = pn.Tabs(
+            ("run", pn.Column(self.variables, self.plots, buttons, **wide)),
+            ("Nyquist", pn.pane.Bokeh(self.loci.figure, **wide)),
+            ("roots", pn.pane.Bokeh(self.plane.figure, **wide)),
+            ("stability", self.report),
+            ("chart", pn.Column(pn.Row(*self.axes, again, **wide), self.map_note,
+                                pn.pane.Bokeh(self.map.figure, **wide), **wide)),
+            ("equilibrium", self.rest),
+            ("code", pn.Column("Python", self.codes[0], "Scenario file", self.codes[1], **wide)),
+            dynamic=True, **wide,
+        )  # fmt: skip
+        self.tabs.param.watch(lambda _: self._show(), "active")
+        self.main = pn.Column(self.verdict, self.message, self.notes, self.tabs, **wide)
+        self._choose_variables()
+        self._list_axes()
+
+    def _choose_variables(self) -> None:
+        self.series = Series(self.variables.value)
+        self.plots.objects = [
+            pn.pane.Bokeh(one, sizing_mode="stretch_width") for one in self.series.figures
+        ]
+
+    def _choose_and_show(self) -> None:
+        self._choose_variables()
+        self._show()
+
+    # --- what happens on a change -----------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Compute anew, once for all changes that wait."""
+        page = pn.state.curdoc
+        if page is None or page.session_context is None:  # in a notebook, or without a browser
+            self.refresh()
+        elif not self._due:
+            self._due = True
+            page.add_next_tick_callback(self.refresh)
+
+    def refresh(self) -> None:
+        """Show the network as the controls have it, or the sentence that says why not."""
+        self._due = False
+        try:
+            self.scene = self._scene()
+        except FluidccError as error:
+            self._say(str(error))
+            return
+        self._show()
+
+    def _scene(self) -> Scene:
+        return Scene(self.board.network(), self.board.until, self.board.table["delays"])
+
+    def _say(self, text: str) -> None:
+        self.message.object, self.message.visible = text, bool(text)
+
+    def _show(self) -> None:
+        """Draw the view that is looked at."""
+        scene = self.scene
+        views = [self._show_run, self._show_loci, self._show_roots, self._show_report,
+                 self._show_map, self._show_rest, self._show_code]  # fmt: skip
+        try:
+            views[self.tabs.active]()
+            self._say("")
+        except FluidccError as error:
+            self._say(str(error))
+        self.verdict.object = f"**{scene.verdict}**"
+        self.notes.object = "\n\n".join(scene.warnings)
+        self.notes.visible = bool(scene.warnings)
+
+    def _show_run(self) -> None:
+        self.series.draw([*self.pinned, ("", self.scene.run)])
+
+    def _show_loci(self) -> None:
+        self.loci.draw(self.scene)
+
+    def _show_roots(self) -> None:
+        self.plane.draw(self.scene)
+
+    def _show_report(self) -> None:
+        self.report.object = in_html(rows_of(self.scene.report))
+
+    def _show_rest(self) -> None:
+        self.rest.object = self.scene.rest._repr_html_()
+
+    def _show_code(self) -> None:
+        self.codes[0].value, self.codes[1].value = self.board.python(), self.board.toml()
+
+    def _pin(self) -> None:
+        self.pinned.append((f"pin {len(self.pinned) + 1}", self.scene.run))
+        self._show()
+
+    def _unpin(self) -> None:
+        self.pinned.clear()
+        self._show()
+
+    def _data(self) -> io.BytesIO:
+        names = [name for name in self.variables.value if name in self.scene.run]
+        frames = self.scene.run[names].to_dataframe().reset_index()
+        return io.BytesIO(frames.to_csv(index=False).encode())
+
+    # --- the chart --------------------------------------------------------------------------------
+
+    def _knobs(self) -> dict[str, Knob]:
+        """Those that an axis of a chart can have."""
+        return {
+            f"{name}: {knob.place[-1]}": knob
+            for kind in ("flows", "links") for name in self.board.table[kind]
+            for knob in self.board.knobs(kind, name) if knob.axis and knob.value
+            and knob.place[-1] != "start"
+        }  # fmt: skip
+
+    def _list_axes(self) -> None:
+        knobs = self._knobs()
+        first = next(iter(self.board.table["flows"]))
+        of_the_first = [name for name, knob in knobs.items() if knob.place[1] == first]
+        for one, usual in zip(self.axes, ([*knobs][-1], [*knobs, *of_the_first][-1]), strict=True):
+            one.options = [*knobs]
+            if one.value not in knobs:
+                one.value = usual
+
+    def _chosen(self) -> list[Knob] | None:
+        """The knobs of both axes, if they are two."""
+        knobs, names = self._knobs(), [one.value for one in self.axes]
+        return [knobs[n] for n in names] if len({*names} & {*knobs}) == 2 else None
+
+    def _show_map(self) -> None:
+        chosen = self._chosen()
+        if chosen is None:
+            self.map_note.object = "Choose two parameters that are not 0."
+            return
+        self.map.mark(*chosen)
+        if self._map_of() != self._map_is_of:
+            self.map_note.object = "The chart is not of this network: draw it."
+        else:
+            self.map_note.object = self._map_says
+
+    def _map_of(self) -> str:
+        """What a chart depends on: all but the two parameters on its axes."""
+        board = Board.of(self.scene.net)
+        for knob in self._chosen() or ():
+            board.put(knob.place, 0.0)
+        return f"{board.table} {[one.value for one in self.axes]}"
+
+    def _draw_map(self) -> None:
+        chosen = self._chosen()
+        if chosen is None:
+            return
+        try:
+            chart = draw_chart(self.scene, *((knob.axis, knob.value) for knob in chosen))
+        except FluidccError as error:
+            self._say(str(error))
+            return
+        self.map.draw(chart, *chosen)
+        self._map_is_of = self._map_of()
+        self._map_says = f"No exact boundary: {chart.missing}" if chart.missing else ""
+        self._show_map()
+
+
+def _slider(name: str, value: float, ends: tuple[float, float]) -> Any:
+    """A slider with a box beside it, which takes values beyond its ends."""
+    low, high = min(ends[0], value), max(ends[1], value)
+    return pn.widgets.EditableFloatSlider(
+        label=name, value=value, start=low, end=high, step=(high - low) / 200, format="0.[0000]",
+        sizing_mode="stretch_width", margin=(2, 10),
+    )  # fmt: skip
+
+
+@explained
+def explore(net: Any = None, until: float | None = None) -> Any:
+    """Return a page in a notebook cell on which a network is changed by sliders.
+
+    Parameters
+    ----------
+    net : Network, Scenario, or name or path of a scenario, optional
+        What to begin with; by default two LDCC flows on one link.
+    until : float, optional
+        End of the run [s]; by default that of the scenario, or 30.
+
+    Returns
+    -------
+    panel.Row
+        It shows itself in Jupyter. ``fluidcc explore`` opens the same in a browser.
+
+    Raises
+    ------
+    Unsupported
+        If Panel is not installed: ``pip install "fluidcc[explore]"``.
+    """
+    pn.extension("codeeditor", notifications=False)
+    made = Explorer(net, until)
+    return pn.Row(pn.Column(made.controls, width=330), made.main, sizing_mode="stretch_width")
+
+
+def page(source: Any = None) -> Any:
+    """Return the explorer as a page of its own, for ``panel.serve``."""
+    pn.extension("codeeditor")
+    made = Explorer(source)
+    dark = pn.state.session_args.get("theme") == [b"dark"]
+    other = pn.pane.HTML(f"<a href='?theme={'default' if dark else 'dark'}' "
+                         f"style='color: white'>{'light' if dark else 'dark'}</a>")  # fmt: skip
+    made_page = pn.template.BootstrapTemplate(
+        title="fluidcc explorer", sidebar=[made.controls], main=[made.main], header=[other],
+        sidebar_width=340, header_background="#0072B2", theme="dark" if dark else "default",
+    )  # fmt: skip
+    made_page.config.raw_css = [NARROW]
+    return made_page
+
+
+def serve(source: Any = None, port: int = 0, *, show: bool = True) -> None:
+    """Serve the explorer on this machine until Ctrl-C, and open a browser if `show`."""
+    pn.serve(lambda: page(source), port=port, show=show, title="fluidcc explorer")

@@ -1,0 +1,125 @@
+"""What the explorer shows of a network, each part computed when it is first looked at."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from fluidcc.analysis.boundary import stability_boundary
+from fluidcc.analysis.stability import stability
+from fluidcc.base.errors import FluidccError
+from fluidcc.equilibria.equilibrium import equilibrium
+from fluidcc.network import Network
+from fluidcc.simulation.simulate import simulate
+from fluidcc.sweeps import sweep
+
+__all__ = ["Chart", "Scene", "draw_chart"]
+
+SAMPLES = 601
+SHADED_S = 4.0  # [s] for the verdicts that shade a chart
+GRID = (9, 41)  # fewest and most points on an axis of it
+
+
+class Scene:
+    """A network and what is known of it.
+
+    Parameters
+    ----------
+    net : Network
+    until : float
+        End of the run [s].
+    delays : {"fifo", "frozen"}
+        As for `fluidcc.simulate`.
+    """
+
+    def __init__(self, net: Network, until: float, delays: str = "fifo") -> None:
+        self.net, self.until, self.delays = net, until, delays
+        self.warnings: list[str] = []
+
+    def _quietly(self, function: Any, *args: Any, **options: Any) -> Any:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = function(*args, delays=self.delays, **options)
+        self.warnings += [str(w.message) for w in caught if str(w.message) not in self.warnings]
+        return result
+
+    @cached_property
+    def run(self) -> Any:
+        """The Dataset of its run."""
+        return self._quietly(simulate, self.net, self.until, samples=SAMPLES, progress=False)
+
+    @cached_property
+    def report(self) -> Any:
+        """The `StabilityReport` near its equilibrium."""
+        return self._quietly(stability, self.net)
+
+    @cached_property
+    def rest(self) -> Any:
+        """The `Equilibrium`."""
+        return equilibrium(self.net)
+
+    @cached_property
+    def verdict(self) -> str:
+        """The verdict in words, or why there is none."""
+        try:
+            return str(self.report.verdict)
+        except FluidccError as error:
+            return str(error)
+
+
+@dataclass
+class Chart:
+    """Verdicts over two parameters, and the exact boundary between them.
+
+    Attributes
+    ----------
+    x, y : array
+        Values on the axes, in SI units.
+    stable : array, shape (len(y), len(x))
+        1 where stable, 0 where not, NaN where there is no verdict.
+    curve : tuple of array
+        x and y of the boundary; empty where none was found, and `missing` says why.
+    """
+
+    x: Any
+    y: Any
+    stable: Any
+    curve: tuple[Any, Any]
+    missing: str
+
+
+def draw_chart(scene: Scene, x: tuple[str, float], y: tuple[str, float]) -> Chart:
+    """Return the chart over two parameters, from a quarter to four times their present values.
+
+    Parameters
+    ----------
+    scene : Scene
+    x, y : (str, float)
+        An axis of `fluidcc.sweep` and its present value, which is not 0.
+    """
+    began = perf_counter()
+    Scene(scene.net, scene.until, scene.delays).verdict  # noqa: B018  # how long one takes
+    each = max(perf_counter() - began, 1e-6)
+    count = int(np.clip(np.sqrt(SHADED_S / each), *GRID))
+    values = np.geomspace(0.25, 4.0, count)
+    grid = {x[0]: x[1] * values, y[0]: y[1] * values}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = sweep(scene.net, grid, ["stable"], delays=scene.delays, progress=False)
+        stable = found["stable"].transpose(y[0], x[0]).values.astype(float)
+        curve, missing = (np.empty(0), np.empty(0)), ""
+        try:
+            ends = [(axis[1] * values[0], axis[1] * values[-1]) for axis in (y, x)]
+            edge: Any = stability_boundary(
+                scene.net, y[0], bounds=ends[0], along=x[0], along_bounds=ends[1],
+                delays=scene.delays,
+            )  # fmt: skip
+            curve = (edge.x, edge.y)
+        except FluidccError as error:
+            missing = str(error)
+    return Chart(grid[x[0]], grid[y[0]], stable, curve, missing)

@@ -1,0 +1,147 @@
+"""The page without a browser: every law, every view, every wrong value."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.explorer.app import Explorer, explore, page
+from fluidcc.explorer.board import Board
+
+# Panel's own composite widgets still give their parts a name.
+pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated")
+TABS = ("run", "Nyquist", "roots", "stability", "chart", "equilibrium", "code")
+
+
+@pytest.fixture(scope="module")
+def three() -> Explorer:
+    """Three flows, as a user would compare them."""
+    laws = [fc.LDCC, fc.LDCC(eta=0.3), fc.CBR(rate="500 kbit/s")]
+    net = fc.dumbbell(laws, {"capacity": "3 Mbit/s", "buffer": "0.5 s"}, rtt="50 ms")
+    return Explorer(net, until=20.0)
+
+
+def slider(made: Explorer, name: str, label: str) -> Any:
+    (card,) = (one for one in made.controls.objects if getattr(one, "title", "") == name)
+    (found,) = (one for one in card.objects if one.label == label)
+    return found
+
+
+@pytest.mark.parametrize("tab", range(len(TABS)), ids=TABS)
+def test_each_view_follows_a_slider(three: Explorer, tab: int) -> None:
+    three.tabs.active = tab
+    beta = slider(three, "flow1", "beta")
+    seen = []
+    for value in (0.1, 0.2):
+        beta.value = value
+        assert not three.message.visible, three.message.object
+        seen.append(
+            str((
+                [s.data["ys"] for s in three.series.sources], three.loci.lines.data["ys"],
+                three.plane.points.data["x"], three.report.object, three.map.here.data,
+                three.rest.object, three.codes[0].value,
+            ))
+        )  # fmt: skip
+    moves = tab != TABS.index("chart")  # the axes shown there are others
+    assert (seen[0] != seen[1]) == moves
+
+
+def test_what_is_drawn_is_what_the_library_computes(three: Explorer) -> None:
+    three.tabs.active = 0
+    net = three.board.network()
+    run = fc.simulate(net, 20.0)
+    data = three.series.sources[0].data
+    assert data["name"] == ["flow1", "flow2", "flow3"]
+    np.testing.assert_allclose(data["ys"][1], run.rate.sel(flow="flow2") / 1e6)
+    three.tabs.active = 1
+    three.refresh()
+    (gain,) = (
+        x for x, what in zip(three.loci.points.data["x"], three.loci.points.data["what"],
+                             strict=True) if "gain" in what
+    )  # fmt: skip
+    assert -1 / gain == pytest.approx(fc.stability(net).gain_margin)
+
+
+def test_a_wrong_value_shows_its_sentence_and_a_right_one_takes_it_away(three: Explorer) -> None:
+    beta = slider(three, "flow1", "beta")
+    beta.value = -1.0
+    assert three.message.visible
+    assert "beta is -1" in three.message.object
+    beta.value = 0.1
+    assert not three.message.visible
+
+
+def test_a_run_is_pinned_and_compared(three: Explorer) -> None:
+    three.tabs.active = 0
+    three._pin()
+    slider(three, "flow1", "beta").value = 0.05
+    data = three.series.sources[0].data
+    assert data["name"][0] == "flow1, pin 1"
+    assert data["dash"][0] == "dashed"
+    assert not np.allclose(data["ys"][0], data["ys"][3])
+    three._unpin()
+    assert len(three.series.sources[0].data["name"]) == 3
+
+
+def test_data_are_saved_as_they_are_shown(three: Explorer) -> None:
+    head, first, *_ = three._data().read().decode().splitlines()
+    assert {"time", "flow", "rate"} <= set(head.split(","))
+    assert first.startswith("0.0,")
+
+
+def test_a_chart_has_the_present_point_and_the_exact_boundary() -> None:
+    net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    made = Explorer(net)
+    made.tabs.active = TABS.index("chart")
+    made.axes[0].value, made.axes[1].value = "flow1: beta", "flow1: eta"
+    edge: Any = fc.stability_boundary(net, "eta")
+    slider(made, "flow1", "eta").value = 0.99 * edge.value
+    made._draw_map()
+    assert not made.message.visible, made.message.object
+    cells: Any = made.map.cells.data
+    curve: Any = made.map.curve.data
+    assert set(np.unique(cells["stable"])) == {0.0, 1.0}
+    here: Any = made.map.here.data
+    near = np.argmin(np.hypot(curve["x"] / here["x"][0] - 1, curve["y"] / here["y"][0] - 1))
+    assert curve["y"][near] == pytest.approx(here["y"][0], rel=0.05)
+    slider(made, "flow1", "T [ms]").value = 90.0
+    assert "not of this network" in made.map_note.object
+
+
+@pytest.mark.parametrize("law", Board.of().laws("flows"))
+def test_every_law_can_be_looked_at(law: str) -> None:
+    board = Board.of()
+    board.put_law("flows", "flow2", law)
+    made = Explorer(board.network(), until=2.0)
+    for tab in range(len(TABS)):
+        made.tabs.active = tab  # an error that is not the library's would end this
+    assert made.codes[0].value
+
+
+def test_another_network_and_another_law_are_chosen(three: Explorer) -> None:
+    made = Explorer()
+    network = made.controls.objects[0]
+    network.value = "p1"
+    assert made.board.network() == fc.scenarios["p1"].net
+    made.controls.objects[0].value = "two flows of LDCC"
+    assert made.board.network() == Board.of().network()
+    slider(made, "flow1", "law").value = "FAST"
+    assert made.board.network().flows["flow1"].law == fc.FAST
+    assert slider(made, "flow1", "gamma").value == 0.5
+
+
+def test_it_is_a_page_and_a_cell_of_a_notebook() -> None:
+    assert len(explore(until=2.0)) == 2
+    assert page().title == "fluidcc explorer"
+
+
+def test_without_panel_one_sentence_says_what_to_install() -> None:
+    code = "import sys; sys.modules['panel'] = None; import fluidcc as fc; fc.explore()"
+    end = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = end.stderr.strip().splitlines()[-1]
+    assert 'pip install "fluidcc[explore]"' in last

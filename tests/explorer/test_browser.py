@@ -1,0 +1,72 @@
+"""The page in a real browser, where Playwright and a Chromium are there; CHROMIUM names its program."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("there is no Chromium", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where ``fluidcc explore`` serves its page."""
+    command = [sys.executable, "-u", "-m", "fluidcc", "explore", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True) as server:  # fmt: skip
+        assert server.stdout is not None
+        try:
+            said = next(line for line in server.stdout if "http" in line)
+            yield re.findall(r"http\S+", said)[0]
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with api.sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.mark.parametrize("theme", ["default", "dark"])
+@pytest.mark.parametrize("width", [1400, 420])
+def test_the_page_works_and_its_console_stays_clean(
+    address: str, browser: Any, theme: str, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("requestfailed", lambda request: said.append(request.url))
+    page.goto(f"{address}?theme={theme}")
+    page.get_by_text("flow1", exact=True).first.wait_for(timeout=60_000)
+    canvas = page.locator(".bk-Figure").first
+    canvas.wait_for(timeout=60_000)
+    page.wait_for_timeout(1000)
+    before = canvas.screenshot()
+    eta = page.locator("input:visible[type=text]").nth(6)
+    eta.fill("0.1")
+    eta.press("Enter")
+    page.wait_for_timeout(1500)
+    assert canvas.screenshot() != before
+    eta.fill("-1")
+    eta.press("Enter")
+    page.get_by_text("eta is -1").wait_for(timeout=10_000)
+    eta.fill("0.4")
+    eta.press("Enter")
+    for tab in ("Nyquist", "roots", "stability", "chart", "equilibrium", "code"):
+        page.locator(f".bk-tab:has-text('{tab}')").first.click()
+        page.wait_for_timeout(500)
+    page.get_by_text("import fluidcc as fc").wait_for(timeout=10_000)
+    assert said == []
+    page.close()
