@@ -1,4 +1,4 @@
-"""The page in a real browser, where Playwright and a Chromium are there; CHROMIUM names its program."""
+"""The page in a real browser; skipped where Playwright or a Chromium is not there."""
 
 from __future__ import annotations
 
