@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import binomial as f
 
 powers_k = st.one_of(st.floats(-3, 3), st.sampled_from([-2.0, -1.0, 0.0, 1.0, -1.5]))
@@ -126,3 +127,10 @@ def test_windows_to_rates_and_back(k: float, l: float, alpha: float, beta: float
     W, unit = 7.0, 12e3 / 0.1
     assert lam * (W * unit) ** -k == pytest.approx(alpha * W**-k * unit, rel=1e-12)
     assert sigma * (W * unit) ** l == pytest.approx(beta * W**l * unit, rel=1e-12)
+
+
+def test_a_decrease_that_takes_all_of_the_rate_away_is_refused() -> None:
+    """At l = 1 the part taken away is sigma itself: all of it for sigma = 1."""
+    assert 0 < f.cycle_time(1.0, 1.0, 1.0, 0.999, 1e6) < np.inf
+    with pytest.raises(InvalidInput, match="must be below 1"):
+        f.cycle_time(1.0, 1.0, 1.0, 1.0, 1e6)

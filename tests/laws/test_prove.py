@@ -209,3 +209,11 @@ def test_a_claim_about_equilibria_is_as_good_as_the_worst_of_them() -> None:
     found = prove(law)
     assert isinstance(found, Proof)
     assert [verdict.status for verdict in found] == ["proved", "refuted", "refuted"]
+
+
+@pytest.mark.parametrize(
+    ("status", "holds"),
+    [("proved", True), ("checked", True), ("refuted", False), ("undecided", False)],
+)
+def test_only_what_was_shown_is_true(status: str, holds: bool) -> None:
+    assert bool(Verdict("", True, status, "")) == holds

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
-from sympy import symbols
+from sympy import diff, simplify, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import LawError
 from fluidcc.formulas import delay_aimd, fast
 from fluidcc.laws import Tick
-from fluidcc.sources._windows import low
+from fluidcc.sources._windows import low, paced
 from fluidcc.symbols import RTT as RTT_SYMBOL
 
 C, PACKET, RTT = 100e6, 8000.0, 0.04
@@ -275,3 +275,9 @@ def test_the_smallest_round_trip_can_be_taken_anew_every_so_many_seconds() -> No
     assert at == pytest.approx(run.rtt.values[1, 0], rel=1e-9)
     assert at > 0.13
     assert later < 0.9 * at + 0.01  # (4) looks for it again
+
+
+@pytest.mark.parametrize("law", [fc.FAST, fc.Vegas, fc.HTCP], ids=lambda law: law.name)
+def test_acknowledgements_are_smoothed_over_one_round_trip(law: fc.Source) -> None:
+    """A mean of the past with weights exp(-t/RTT)/RTT: its time constant is the round trip."""
+    assert simplify(diff(law.flow[paced], paced) + 1 / RTT_SYMBOL) == 0
