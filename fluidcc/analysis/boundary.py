@@ -218,11 +218,12 @@ def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundar
         at["point"] = at_value(at["point"], [(turned, value)])
         return abscissa(at["point"])[0].real
 
-    value = float(
-        brentq(
-            height, min(inside, outside), max(inside, outside), xtol=1e-4 * abs(outside - inside)
-        )
-    )
+    ends = sorted((inside, outside))
+    heights = [height(end) for end in ends]
+    if heights[0] * heights[1] < 0:
+        value = float(brentq(height, *ends, xtol=1e-4 * abs(outside - inside)))
+    else:  # one of them is the boundary, to rounding
+        value = ends[int(np.argmin(np.abs(heights)))]
     point = at_value(at["point"], [(turned, value)])
     root, mode = abscissa(point)
     for _ in range(30):

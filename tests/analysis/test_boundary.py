@@ -258,3 +258,19 @@ def test_with_an_ack_clock_the_curve_goes_through_its_boundaries() -> None:
     )
     assert isinstance(edge, Boundary)
     assert at == pytest.approx(edge.value, rel=1e-2)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1 - 1e-15, 1 + 1e-15, 1 + 1e-12])
+def test_a_network_on_its_boundary_has_that_boundary(factor: float) -> None:
+    """There the rightmost root is on the axis but for rounding, on either side of it."""
+
+    def boundary(eta: float) -> Boundary:
+        net = fc.dumbbell([fc.LDCC(eta=eta)], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+        found = fc.stability_boundary(net, "eta")
+        assert isinstance(found, Boundary)
+        return found
+
+    edge = boundary(0.4)
+    again = boundary(factor * edge.value)
+    assert (again.kind, again.stable_below) == (edge.kind, edge.stable_below)
+    assert again.value == pytest.approx(edge.value, rel=1e-9)

@@ -100,7 +100,7 @@ def test_a_chart_has_the_present_point_and_the_exact_boundary() -> None:
     made.tabs.active = TABS.index("chart")
     made.axes[0].value, made.axes[1].value = "flow1: beta", "flow1: eta"
     edge: Any = fc.stability_boundary(net, "eta")
-    slider(made, "flow1", "eta").value = 0.99 * edge.value
+    slider(made, "flow1", "eta").value = edge.value
     made._draw_map()
     assert not made.message.visible, made.message.object
     cells: Any = made.map.cells.data
