@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import explained, flag, number, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
-from fluidcc.numerics.dde.driver import FEW, Integration, Problem
-from fluidcc.numerics.dde.events import Watcher
-from fluidcc.numerics.dde.history import Array, History
+from fluidcc.numerics.dde import state as s
+from fluidcc.numerics.dde.functions import Array, Function, Layout, parameter_kinds
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution
+from fluidcc.numerics.dde.run import FEW, Change, Problem, Watcher, solve
 from fluidcc.numerics.tableaus import METHODS
 
 __all__ = ["DdeResult", "DdeSolution", "solve_dde"]
@@ -185,18 +185,15 @@ def solve_dde(
     flag(dense_output, "dense_output")
     t0, tf = _span(t_span)
     args = _args(args)
-    past = _history(history, t0)
-    delays, count = _lags(lags, t0, past(t0), args)
+    start = _start(history, t0)
+    n = start.size
+    delays, count = _lags(lags, t0, start, args)
+    single = _lag_states(lag_states, count, n)
     if not isinstance(method, str) or method not in METHODS:
         raise UnknownName(f"method {shown(method)} is not known: use one of {', '.join(METHODS)}.")
-    n = past.constant.size
-    watchers, timed = _watchers(events, jumps, switches, t0, tf)
-    _require_takes("fun", fun, 3 + any(w.kind == "switch" for w in watchers) + len(args))
-    for w in [*watchers, *(w for _, w in timed)]:
-        _require_takes(f"{w.kind} {w.index}", w.function, 2 + w.delayed + len(args))
-        if w.change is not None:
-            late = bool(getattr(w.change, "delayed", False))
-            _require_takes(f"the change of {w.kind} {w.index}", w.change, 2 + late + len(args))
+    watchers, changes, timed = _watchers(events, jumps, switches, t0, tf, n, len(args))
+    modes = sum(w.kind == s.SWITCH for w in watchers)
+    names = ("t", "y", "Z", *(["modes"] if modes else []), "args")
     if max_order is None:  # the table grows like count**max_order within the largest lag
         max_order = 5 if count <= FEW else 3 if count <= 20 else 2
     else:
@@ -205,18 +202,21 @@ def solve_dde(
     breaks = [(float(b), 1) for b in known.ravel()]
     if isinstance(history, DdeSolution):
         breaks += [b for b in history.breaking_points if b[0] < t0]
+    past = (n, count) if single is None else (count,)
     problem = Problem(
-        fun, t0, tf, past, delays, count, _lag_states(lag_states, count, n), args, METHODS[method],
-        _samples(t_eval, t0, tf), bool(dense_output),
-        watchers, None if events is None else sum(w.kind == "event" for w in watchers), timed,
-        sorted(breaks),
-        *_tolerances(rtol, atol, n), number(max_step, "max_step", "a positive time", above=0.0,
-        infinite=True),
+        t0, tf, start,
+        Function(history, "history", ("t",), n) if callable(history) else None,
+        delays, count, single, _function(fun, "fun", names, n, len(args)), args,
+        Layout(max(n, count, 1), n, past, modes, parameter_kinds(args)), METHODS[method],
+        _samples(t_eval, t0, tf), bool(dense_output), watchers, changes,
+        None if events is None else sum(w.kind == s.EVENT for w in watchers), timed,
+        sorted(breaks), *_tolerances(rtol, atol, n),
+        number(max_step, "max_step", "a positive time", above=0.0, infinite=True),
         None if first_step is None else number(first_step, "first_step", "a positive time",
         above=0.0),
         whole(max_steps, "max_steps", least=1), max_order,
     )  # fmt: skip
-    return Integration(problem).run()
+    return solve(problem)
 
 
 # --- checks of the arguments: each error names the argument, its value, and what would be right ---
@@ -236,6 +236,14 @@ def _require_takes(what: str, function: Any, count: int) -> None:
             f"{what} cannot be called with {count} arguments, as it will be; see solve_dde for "
             f"its form"
         )
+
+
+def _function(
+    given: Callable[..., Any], what: str, names: tuple[str, ...], count: int, args: int
+) -> Function:
+    """A function that will be called with the arguments of those names, the last of them `args`."""
+    _require_takes(what, given, len(names) - 1 + args)
+    return Function(given, what, names, count)
 
 
 def _args(args: Any) -> tuple[object, ...]:
@@ -262,8 +270,7 @@ def _span(t_span: Sequence[float]) -> tuple[float, float]:
     return t0, tf
 
 
-def _history(history: Any, t0: float) -> History:
-    function = history if callable(history) else None
+def _start(history: Any, t0: float) -> Array:
     what = f"history({t0:.6g})" if callable(history) else "history"
     given = called(what, history, t0) if callable(history) else history
     if _is_complex(given):
@@ -274,7 +281,7 @@ def _history(history: Any, t0: float) -> History:
     start = np.atleast_1d(numbers(given, what, right))
     if start.size == 0 or start.ndim > 1:
         raise InvalidInput(f"{what} has shape {start.shape}; give {right}")
-    return History(function, start.copy(), t0)
+    return start.copy()
 
 
 def _is_complex(value: Any) -> bool:
@@ -284,15 +291,16 @@ def _is_complex(value: Any) -> bool:
         return False
 
 
-def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[Any, int]:
-    if callable(lags) and args and not _takes(lags, 2 + len(args)) and _takes(lags, 2):
-        plain = lags  # a function of (t, y) alone stays one when fun has further arguments
-
-        def lags(t: float, y: Array, *_: object) -> Any:
-            return plain(t, y)
-
-    what = f"lags({t0:.6g}, y)" if callable(lags) else "lags"
-    given = called(what, lags, t0, y0, *args) if callable(lags) else lags
+def _lags(
+    lags: Any, t0: float, y0: Array, args: tuple[object, ...]
+) -> tuple[Array | Function, int]:
+    names: tuple[str, ...] = ("t", "y", "args")
+    given, what = lags, "lags"
+    if callable(lags):
+        what = f"lags({t0:.6g}, y)"
+        if args and not _takes(lags, 2 + len(args)) and _takes(lags, 2):
+            names = names[:2]  # a function of (t, y) alone stays one when fun has more arguments
+        given = called(what, lags, t0, y0, *(args if "args" in names else ()))
     values = np.atleast_1d(
         numbers(given, what, "a vector of times, one lag for each column of Z", finite=False)
     )
@@ -309,7 +317,9 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
                 f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future; "
                 "give a time of 0 or more"
             )
-    return (lags if callable(lags) else values), values.size
+    if callable(lags):
+        return Function(lags, "lags", names, values.size), values.size
+    return values, values.size
 
 
 def _lag_states(given: Any, count: int, n: int) -> NDArray[np.int64] | None:
@@ -365,11 +375,13 @@ def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
 
 
 def _watchers(
-    events: Any, jumps: Any, switches: Any, t0: float, tf: float
-) -> tuple[list[Watcher], list[tuple[float, Watcher]]]:
-    watchers = [_watcher("event", i, g) for i, g in enumerate(_listed("events", events))]
-    watchers += [_watcher("switch", i, g) for i, g in enumerate(_listed("switches", switches))]
-    timed: list[tuple[float, Watcher]] = []
+    events: Any, jumps: Any, switches: Any, t0: float, tf: float, n: int, args: int
+) -> tuple[list[Watcher], list[Change], list[tuple[float, int]]]:
+    watchers = [_watcher(s.EVENT, i, g, args) for i, g in enumerate(_listed("events", events))]
+    for i, g in enumerate(_listed("switches", switches)):
+        watchers.append(_watcher(s.SWITCH, i, g, args))
+    changes: list[Change] = []
+    timed: list[tuple[float, int]] = []
     for i, jump in enumerate(_listed("jumps", jumps)):
         try:
             when, change = jump
@@ -382,20 +394,23 @@ def _watchers(
                 f"jumps[{i}]: change is {shown(change)}; give a function of (t, y) for the new "
                 f"state."
             )
-        w = _watcher("jump", i, when if callable(when) else change)
-        w.change = change
         if callable(when):
-            watchers.append(w)
-            continue
-        for t in np.atleast_1d(
-            numbers(when, f"jumps[{i}]: when", "a function, or finite times")
-        ).ravel():
-            if not t0 <= t <= tf:
-                raise InvalidInput(
-                    f"jumps[{i}] is at t = {t}: it must lie within t_span = ({t0}, {tf})."
-                )
-            timed.append((float(t), w))
-    return watchers, sorted(timed, key=lambda pair: pair[0])
+            watchers.append(_watcher(s.JUMP, i, when, args))
+        else:
+            timed += [(t, i) for t in _times(when, f"jumps[{i}]", t0, tf)]
+        delayed = bool(getattr(change, "delayed", False))
+        names = ("t", "y", "Z", "args") if delayed else ("t", "y", "args")
+        what = f"the change of jump {i}"
+        changes.append(Change(_function(change, what, names, n, args), delayed))
+    return watchers, changes, sorted(timed, key=lambda pair: pair[0])
+
+
+def _times(when: Any, what: str, t0: float, tf: float) -> list[float]:
+    times = np.atleast_1d(numbers(when, f"{what}: when", "a function, or finite times")).ravel()
+    for t in times:
+        if not t0 <= t <= tf:
+            raise InvalidInput(f"{what} is at t = {t}: it must lie within t_span = ({t0}, {tf}).")
+    return times.tolist()
 
 
 def _listed(what: str, given: Any) -> Iterable[Any]:
@@ -408,14 +423,15 @@ def _listed(what: str, given: Any) -> Iterable[Any]:
     return given
 
 
-def _watcher(kind: str, index: int, g: Any) -> Watcher:
+def _watcher(kind: int, index: int, g: Any, args: int) -> Watcher:
+    what = f"{('event', 'jump', 'switch')[kind]} {index}"
     if not callable(g):
-        raise InvalidInput(f"{kind} {index} is {shown(g)}; it must be a function.")
-    what = f"{kind} {index}"
+        raise InvalidInput(f"{what} is {shown(g)}; it must be a function.")
     direction = number(getattr(g, "direction", 0.0), f"direction of {what}", "-1, 0 or +1")
     terminal = getattr(g, "terminal", None)
     if not isinstance(terminal, bool | np.bool_ | None):
         terminal = whole(terminal, f"terminal of {what}")
-    return Watcher(
-        kind, index, g, bool(getattr(g, "delayed", kind == "switch")), direction, int(terminal or 0)
-    )
+    delayed = bool(getattr(g, "delayed", kind == s.SWITCH))
+    names = ("t", "y", "Z", "args") if delayed else ("t", "y", "args")
+    function = _function(g, what, names, 1, args)
+    return Watcher(kind, index, function, delayed, int(np.sign(direction)), int(terminal or 0))
