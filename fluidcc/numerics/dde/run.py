@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -14,20 +17,21 @@ from numba import config
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.base.progress import look, patiently
+from fluidcc.base.progress import Progress, look, patiently, unless
 from fluidcc.numerics.compiling import global_compiler_lock
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.driver import advance, drive, room
-from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout
+from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout, is_compiled
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
 from fluidcc.numerics.dde.state import Run, Stop
 from fluidcc.numerics.tableaus import Tableau
 
-__all__ = ["FEW", "Change", "Problem", "Watcher", "solve"]
+__all__ = ["FEW", "Change", "Problem", "Watcher", "solve", "solve_many"]
 
 FEW = 4  # lags: so many carry every discontinuity on as far as the order of the method
 _EPS = float(np.finfo(float).eps)
 _PAUSE = 0.2  # seconds between two returns to Python
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 _STORE = 64  # pieces and points that there is room for at first
 
 
@@ -115,6 +119,31 @@ def solve(problem: Problem) -> DdeResult:
             steps, begin = max(1, int(steps * min(max(share, 0.1), 4.0))), False
     del kept
     return _result(problem, run, frame, code)
+
+
+def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
+    """Solve each, over so many threads: by default one a core, or one in all where functions are
+    plain Python, which runs in one thread at a time anyway.
+    """
+    results = [solve(p) for p in problems[:1]]  # what has to be compiled is compiled by this
+    if workers is None:
+        plain = any(f is not None and not is_compiled(f.function) for f in problems[0].functions)
+        workers = 1 if plain else len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count()
+    stop = threading.Event()
+    form = "{l_bar}{bar}| {n:.0f} of {total:.0f} [{elapsed} so far, {remaining} to go]"
+    with (
+        Progress(len(problems), about="solve_dde", form=form, unit="runs") as bar,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        try:
+            for run in [pool.submit(unless, stop, solve, p) for p in problems[1:]]:
+                results.append(run.result())
+                bar.reach(len(results))
+        except BaseException:  # Ctrl-C is heard here alone
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return results
 
 
 def _entry() -> Callable[[Run, bool, int], int]:

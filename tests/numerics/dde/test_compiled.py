@@ -125,3 +125,55 @@ def test_an_exception_of_a_plain_function_comes_out_as_it_is() -> None:
 
     with pytest.raises(KeyboardInterrupt, match="here"):
         solve_dde(fun, (0, 1), 1.0, [1.0])
+
+
+@pytest.mark.parametrize("kind", ["compiled", "plain"])
+def test_many_runs_in_one_call_are_those_of_as_many_calls(kind: str) -> None:
+    """Parameters, lags and initial states by rows, over two threads."""
+
+    def plain(t: float, y: Any, Z: Any, a: float, b: float) -> Any:
+        return a * Z[0, 0] / (1 + Z[0, 0] ** 10) - b * y
+
+    fun = numba.njit(plain) if kind == "compiled" else plain
+    rng = np.random.default_rng(4)
+    sets, lags = rng.uniform(0.1, 0.3, (20, 2)), rng.uniform(1, 20, (20, 1))
+    start, t = rng.uniform(0.5, 1.5, (20, 1)), np.linspace(0, 100, 11)
+    runs = solve_dde(fun, (0, 100), start, lags, args=sets, t_eval=t, workers=2)
+    for row, lag, y, run in zip(sets, lags, start, runs, strict=True):
+        alone = solve_dde(fun, (0, 100), y, lag, args=tuple(row), t_eval=t)
+        np.testing.assert_array_equal(run.y, alone.y)
+    by_function = solve_dde(fun, (0, 5), start[0], lambda t, y, a, b: [10 * a], args=sets)
+    for row, run in zip(sets, by_function, strict=True):
+        alone = solve_dde(fun, (0, 5), start[0], [10 * row[0]], args=tuple(row))
+        np.testing.assert_allclose(run.y[:, -1], alone.y[:, -1], atol=1e-6)
+
+
+def test_a_failure_in_one_of_many_runs_ends_that_one_and_an_exception_all() -> None:
+    blow_up = numba.njit(lambda t, y, Z, power: y**power)
+    runs = solve_dde(blow_up, (0, 2), 1.0, [], args=np.array([[1.0], [2.0], [0.5]]))
+    assert [run.success for run in runs] == [True, False, True]
+
+    def raising(t: float, y: Any, Z: Any, k: float) -> Any:
+        if k == 2.0:
+            raise ArithmeticError("two")
+        return -k * y
+
+    with pytest.raises(ArithmeticError, match="two"):
+        solve_dde(raising, (0, 2), 1.0, [], args=np.array([[1.0], [2.0], [0.5]]), workers=2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"args": np.empty((0, 2))}, r"args has shape \(0, 2\); give a row"),
+        ({"args": np.array([[np.nan]])}, "args"),
+        ({"lags": np.ones((3, 1))}, "lags has 3 rows where args has 2"),
+        ({"history": np.ones((3, 1))}, "history has 3 rows where args has 2"),
+        ({"lags": np.array([[1.0], [-1.0]])}, r"lags\[0\] = -1.0 is negative"),
+        ({"workers": 0}, "workers"),
+    ],
+)
+def test_wrong_tables_are_named(changes: dict[str, Any], text: str) -> None:
+    given = {"history": 1.0, "lags": [1.0], "args": np.ones((2, 1)), **changes}
+    with pytest.raises(InvalidInput, match=text):
+        solve_dde(lambda t, y, Z, k: -k * y, (0, 1), **given)
