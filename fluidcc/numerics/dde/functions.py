@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import patiently
-from fluidcc.numerics.compiling import global_compiler_lock
+from fluidcc.numerics.compiling import global_compiler_lock, is_generated, load_text
 from fluidcc.numerics.dde.state import FUNCTION
 
 __all__ = ["Array", "Frame", "Function", "Layout", "is_compiled", "returned"]
 
 Array = NDArray[np.float64]
-_SIGNATURE = types.int64(types.float64, types.CPointer(types.float64))
+SIGNATURE = types.int64(types.float64, types.CPointer(types.float64))
 
 
 def returned(value: object, size: int, what: str, t: float) -> Array:
@@ -192,7 +192,10 @@ def _compiled(given: Function, frame: Frame) -> Any:
 
 
 def _wrap(given: Function, layout: Layout) -> Any:
+    """The compiled function; of one that was generated it is kept on disk."""
+    made = given.function
     text = f"""
+@njit()
 def inner(t, f):
     value = np.asarray(function({layout.text(given.names)})).ravel()
     if value.size != {given.count}:
@@ -201,6 +204,7 @@ def inner(t, f):
         f[i] = value[i]
     return 1
 
+@cfunc(SIGNATURE)
 def outer(t, frame):
     answer = 0
     try:
@@ -209,10 +213,18 @@ def outer(t, frame):
         answer = 0
     return answer
 """
-    space: dict[str, Any] = {"np": np, "carray": carray, "function": given.function}
+    if is_generated(made.py_func):  # type: ignore[attr-defined]
+        text = f"""import numpy as np
+from numba import carray
+from fluidcc.numerics.compiling import cfunc, njit
+from fluidcc.numerics.dde.functions import SIGNATURE
+from {made.__module__} import {made.__name__} as function
+{text}"""
+        return load_text(text, "delay_function").outer
+    space = {"np": np, "carray": carray, "njit": numba.njit, "cfunc": numba.cfunc}
+    space |= {"SIGNATURE": SIGNATURE, "function": made}
     exec(compile(text, "<solve_dde>", "exec"), space)
-    space["inner"] = numba.njit(space["inner"])
-    return numba.cfunc(_SIGNATURE)(space["outer"])
+    return space["outer"]
 
 
 def _reason(error: NumbaError) -> str:

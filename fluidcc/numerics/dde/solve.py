@@ -27,7 +27,7 @@ def solve_dde(
     fun: Callable[..., Any],
     t_span: Sequence[float],
     history: Any,
-    lags: Any,
+    lags: Any = None,
     *,
     lag_states: ArrayLike | None = None,
     method: str = "Tsit5",
@@ -63,13 +63,17 @@ def solve_dde(
     fun : callable
         ``fun(t, y, Z, *args)``, or ``fun(t, y, Z, modes, *args)`` with `switches`, returns y',
         shape (n,). y has shape (n,) and Z shape (n, m): ``Z[:, j]`` is the state at ``t - lag j``.
-        Plain, or compiled by numba, which is many times as fast.
+        Plain, or compiled by numba, which is many times as fast. `fluidcc.solve_dde` also takes
+        equations in SymPy, ``{x(t): right-hand side, ...}`` or a list of ``Eq(x(t).diff(t), ...)``,
+        and compiles them. They tell the lags, as in ``x(t - tau)``, and Max, Abs, Heaviside and
+        Piecewise become switches; `args` is then ``{parameter: value}``, each one number or one a
+        run, `history` may be ``{x(t): expression}``, and events may be expressions.
     t_span : (float, float)
         Start and end, in this order.
     history : array_like, shape (n,), or callable, or DdeSolution
         The state at and before the start: constants, or ``history(t)``; or the ``sol`` of an
         earlier run, to go on from any time of it, its breaking points included.
-    lags : array_like, shape (m,), or callable
+    lags : array_like, shape (m,), or callable; not for equations
         Constants, or ``lags(t, y, *args)`` or ``lags(t, y)``; in units of t.
     lag_states : array_like of int, shape (m,), optional
         The one state that each lag is read for: Z has then the shape (m,), with ``Z[j]`` the state
@@ -200,9 +204,22 @@ def solve_dde(
     >>> runs = solve_dde(mackey_glass, (0, 300), 0.5, lags, args=np.full((3, 1), 0.2))
     >>> [float(np.ptp(run.y[0, run.t > 200]).round(2)) for run in runs]
     [0.31, 0.61, 0.86]
+
+    The same in SymPy:
+
+    >>> import sympy as sp
+    >>> import fluidcc as fc
+    >>> t, beta, tau = sp.symbols("t beta tau")
+    >>> x = sp.Function("x")
+    >>> equations = {x(t): beta * x(t - tau) / (1 + x(t - tau) ** 10) - x(t) / 10}
+    >>> runs = fc.solve_dde(equations, (0, 300), 0.5, args={beta: 0.2, tau: [6, 12, 17]})
+    >>> [float(np.ptp(run.y[0, run.t > 200]).round(2)) for run in runs]
+    [0.31, 0.61, 0.86]
     """
     if not callable(fun):
         raise InvalidInput(f"fun is {shown(fun)}; it must be a function of (t, y, Z).")
+    if lags is None:
+        raise InvalidInput("lags is missing; give a list of times, or a function of (t, y)")
     flag(dense_output, "dense_output")
     t0, tf = _span(t_span)
     many = isinstance(args, np.ndarray) and args.ndim == 2
