@@ -18,7 +18,7 @@ from fluidcc.laws.switches import Collector, Switched
 from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.dde import solve as numeric
 
-__all__ = ["solve_dde"]
+__all__ = ["compiled_equations", "solve_dde"]
 
 _HEAD = """import math
 import numpy as np
@@ -36,12 +36,27 @@ def solve_dde(*arguments: Any, **options: Any) -> Any:
         given = inspect.signature(numeric.solve_dde).bind_partial(*arguments, **options).arguments
     except TypeError:
         return numeric.solve_dde(*arguments, **options)  # which says what does not fit
+    return numeric.solve_dde(**compiled_equations(given))
+
+
+def compiled_equations(given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments of `solve_dde` with functions compiled from the equations in ``fun``.
+
+    Raises
+    ------
+    InvalidInput
+        If they are no equations, or lack a history or parameter; each message names what.
+    UnknownName
+        If a state has no equation, or a parameter of `args` does not occur.
+    Unsupported
+        If a lag depends on a delayed state.
+    """
     for name, where in (("lags", "x(t - tau)"), ("switches", "Max, Abs, Piecewise")):
         if given.get(name) is not None:
             raise InvalidInput(
                 f"{name} are told by the equations, as in {where}; leave out the argument {name}"
             )
-    return numeric.solve_dde(**_Equations(fun).compiled(given))
+    return _Equations(given["fun"]).compiled(dict(given))
 
 
 class _Equations:

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from numba import carray, types
 from numba.core.errors import NumbaError
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from fluidcc.base.arguments import numbers
@@ -191,18 +192,40 @@ def _compiled(given: Function, frame: Frame) -> Any:
         return known[key]
 
 
+def put(value: Any, count: int, out: Any) -> int:
+    """Copy what a compiled function returned to `out`; return 1, or 0 if it is not so many."""
+    raise NotImplementedError
+
+
+@overload(put)
+def _put(value, count, out):  # type: ignore[no-untyped-def]
+    def of_number(value, count, out):  # type: ignore[no-untyped-def]
+        out[0] = value
+        return int(count == 1)
+
+    def of_sequence(value, count, out):  # type: ignore[no-untyped-def]
+        if len(value) != count:
+            return 0
+        for i in range(count):
+            out[i] = value[i]
+        return 1
+
+    def of_any(value, count, out):  # type: ignore[no-untyped-def]
+        return put(np.asarray(value).ravel(), count, out)
+
+    if isinstance(value, types.Number | types.Boolean):
+        return of_number
+    flat = isinstance(value, types.Array) and value.ndim == 1
+    return of_sequence if flat or isinstance(value, types.UniTuple | types.List) else of_any
+
+
 def _wrap(given: Function, layout: Layout) -> Any:
     """The compiled function; of one that was generated it is kept on disk."""
     made = given.function
     text = f"""
 @njit()
 def inner(t, f):
-    value = np.asarray(function({layout.text(given.names)})).ravel()
-    if value.size != {given.count}:
-        return 0
-    for i in range({given.count}):
-        f[i] = value[i]
-    return 1
+    return put(function({layout.text(given.names)}), {given.count}, f)
 
 @cfunc(SIGNATURE)
 def outer(t, frame):
@@ -217,12 +240,12 @@ def outer(t, frame):
         text = f"""import numpy as np
 from numba import carray
 from fluidcc.numerics.compiling import cfunc, njit
-from fluidcc.numerics.dde.functions import SIGNATURE
+from fluidcc.numerics.dde.functions import SIGNATURE, put
 from {made.__module__} import {made.__name__} as function
 {text}"""
         return load_text(text, "delay_function").outer
     space = {"np": np, "carray": carray, "njit": numba.njit, "cfunc": numba.cfunc}
-    space |= {"SIGNATURE": SIGNATURE, "function": made}
+    space |= {"SIGNATURE": SIGNATURE, "put": put, "function": made}
     exec(compile(text, "<solve_dde>", "exec"), space)
     return space["outer"]
 
