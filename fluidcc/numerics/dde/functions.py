@@ -7,8 +7,11 @@ that reads its arguments there. Any other one is called through Python, on copie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -66,12 +69,12 @@ class Layout:
     modes: int
     parameters: tuple[tuple[str, tuple[int, ...]], ...] | None  # None: not all of them are numbers
 
-    @property
+    @cached_property
     def places(self) -> dict[str, tuple[int, int]]:
         """Begin and end of each part."""
-        sizes = {"out": self.width, "y": self.n, "Z": int(np.prod(self.past)), "modes": self.modes}
-        sizes["args"] = sum(int(np.prod(shape)) for _, shape in self.parameters or ())
-        ends = np.cumsum(list(sizes.values())).tolist()
+        sizes = {"out": self.width, "y": self.n, "Z": math.prod(self.past), "modes": self.modes}
+        sizes["args"] = sum(math.prod(shape) for _, shape in self.parameters or ())
+        ends = accumulate(sizes.values())
         return {name: (end - sizes[name], end) for name, end in zip(sizes, ends, strict=True)}
 
     def text(self, names: tuple[str, ...]) -> str:
@@ -82,7 +85,7 @@ class Layout:
             if name == "args":
                 for kind, shape in self.parameters or ():
                     texts.append(_parameter_text(kind, shape, low))
-                    low += int(np.prod(shape))
+                    low += math.prod(shape)
             elif name == "Z":
                 texts.append(f"f[{low}:{high}].reshape({self.past})")
             else:
@@ -93,7 +96,7 @@ class Layout:
 def _parameter_text(kind: str, shape: tuple[int, ...], low: int) -> str:
     if shape == ():
         return {"f": f"f[{low}]", "b": f"f[{low}] != 0.0"}.get(kind, f"int(f[{low}])")
-    text = f"f[{low}:{low + int(np.prod(shape))}].reshape({shape})"
+    text = f"f[{low}:{low + math.prod(shape)}].reshape({shape})"
     return {"f": text, "b": f"({text} != 0.0)"}.get(kind, f"{text}.astype(np.int64)")
 
 

@@ -241,17 +241,17 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
     """
     arguments(run, t)
     implicit = False
-    m, n, z = run.m, run.n, run.z
-    constant = run.function[s.LAGS] == 0
+    m, n, z, stage, n_read, initial = run.m, run.n, run.z, run.stage, run.n_read, run.initial
+    pieces_y, pieces_q, constant = run.piece_y, run.piece_q, run.function[s.LAGS] == 0
     for j in range(m):
         at, top, k = run.at[j], run.top[j], run.branch[j]
         if constant and run.lag[j] == 0:
-            for i in range(run.n_read):
-                z[i * m + j] = run.stage[top + i]
-        elif k <= run.initial:
+            for i in range(n_read):
+                z[i * m + j] = stage[top + i]
+        elif k <= initial:
             if run.function[s.HISTORY] != 0:
                 _history(run, at, low_end(run, k), high_end(run, k))
-            for i in range(run.n_read):
+            for i in range(n_read):
                 z[i * m + j] = run.past[top + i]
         else:
             first = max(run.point_piece[k - 1] - run.base, 0)
@@ -259,15 +259,15 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
             if newest and (at > now or first >= run.n_pieces):
                 implicit = implicit or at > now
                 u = (at - now) / width
-                for i in range(run.n_read):
+                for i in range(n_read):
                     z[i * m + j] = polynomial(y, q, top + i, top + i, u)
                 continue
             end = run.n_pieces if newest else run.point_piece[k] - run.base
             p = _piece(run, j, at, first, max(end, first + 1))
             u = (at - run.piece_t[p]) / run.piece_h[p]
-            for i in range(run.n_read):
+            for i in range(n_read):
                 place = n * p + top + i
-                z[i * m + j] = polynomial(run.piece_y, run.piece_q, place, place, u)
+                z[i * m + j] = polynomial(pieces_y, pieces_q, place, place, u)
     return implicit
 
 

@@ -182,14 +182,19 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
         setattr(run, name, np.ravel(getattr(p.pair, name)))
     run.out, run.stage = frame.views["out"], frame.views["y"]
     run.z, run.modes = frame.views["Z"], frame.views["modes"]
-    run.y, run.past = p.start.copy(), p.start.copy()
-    for name in ("rate", "y_end", "allowed"):
-        setattr(run, name, np.zeros(n))
-    for name in ("q", "guess", "flat", "before_q"):
-        setattr(run, name, np.zeros(4 * n))
-    run.k, run.at = np.zeros(7 * n), np.zeros(m)
-    for name in ("branch", "cursor", "next_point"):
-        setattr(run, name, np.zeros(m, dtype=np.int64))
+    w, scans = len(p.watchers), len(p.watchers) + 2 * m
+    floats = dict.fromkeys(("y", "past", "rate", "y_end", "allowed"), n)
+    floats |= dict.fromkeys(("q", "guess", "flat", "before_q"), 4 * n)
+    floats |= dict.fromkeys(("size", "switched", "fired", "interval", "since", "value_before"), w)
+    # a scan looks at eight places
+    run.allot({**floats, "k": 7 * n, "at": m, "value": scans, "found_u": 8 * scans})
+    ints = dict.fromkeys(("branch", "cursor", "next_point"), m)
+    ints |= dict.fromkeys(("seen", "sign", "shrinking"), w)
+    ints |= dict.fromkeys(("found_what", "found_side", "found_kind"), 8 * scans)
+    run.allot({**ints, "side": scans})
+    run.y[:] = run.past[:] = p.start
+    run.switched[:], run.fired[:] = math.nan, -math.inf
+    run.interval[:] = run.since[:] = math.inf
     run.before_h, run.last_error = 1.0, 1e-4
     run.suspect, run.paced_at, run.earliest = -math.inf, p.t0, math.inf
     _prepare_known(run, p)
@@ -214,17 +219,7 @@ def _prepare_watchers(run: Run, p: Problem) -> None:
     run.look_back = any(one.delayed for one in w)
     for name in ("kind", "number", "delayed", "direction", "terminal"):
         setattr(run, name, np.array([getattr(one, name) for one in w], dtype=np.int64))
-    for name in ("seen", "sign", "shrinking"):
-        setattr(run, name, np.zeros(len(w), dtype=np.int64))
-    at_first = {"size": 0.0, "switched": math.nan, "fired": -math.inf, "interval": math.inf}
-    for name, value in {**at_first, "since": math.inf, "value_before": 0.0}.items():
-        setattr(run, name, np.full(len(w), value))
     run.change_delayed = np.array([c.delayed for c in p.changes], dtype=np.int64)
-    total = len(w) + 2 * p.count
-    run.value, run.side = np.zeros(total), np.zeros(total, dtype=np.int64)
-    run.found_u = np.zeros(8 * total)  # at each of the places where a scan looks
-    for name in ("found_what", "found_side", "found_kind"):
-        setattr(run, name, np.zeros(8 * total, dtype=np.int64))
 
 
 #: what grows: how many there are and may be, and the arrays, with numbers an entry as text
@@ -334,11 +329,11 @@ def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
 
 def _message(p: Problem, run: Run, frame: Frame, code: int) -> str:
     """What happened, where, and after a failure what to try."""
-    here = f"t = {run.t:.10g}, y = {_short(run.y)}"
     if code == s.DONE:
         return "The solver successfully reached the end of the integration interval."
     if code == s.TERMINATED:
         return "A termination event occurred."
+    here = f"t = {run.t:.10g}, y = {_short(run.y)}"
     if code == s.BAD_RATE:
         return (
             f"fun returned {frame.views['out'][run.where]} at {here}: "

@@ -208,6 +208,18 @@ class Run:
         self.F, self.I = np.zeros(N_FLOATS), np.zeros(N_INTS, dtype=np.int64)
         self.arrays: dict[str, Any] = {}
 
+    def allot(self, sizes: dict[str, int]) -> None:
+        """Make arrays of zeros, all floats or all integers, side by side: that is faster than one
+        by one.
+        """
+        kind = np.float64 if PLACES[next(iter(sizes))][0] == "Floats" else np.int64
+        block, begin = np.zeros(sum(sizes.values()), kind), 0
+        address = block.__array_interface__["data"][0]
+        for name, size in sizes.items():
+            self.arrays[name] = block[begin : begin + size]
+            self.I[PLACES[name][1]] = address + 8 * begin
+            begin += size
+
 
 _KINDS = dict(Run.__annotations__)
 _FLOATS = [name for name, kind in _KINDS.items() if kind == "float"]

@@ -60,19 +60,20 @@ def expected_slope(run: Run, i: int) -> float:
 @njit(**CFG)
 def _stages(run: Run) -> bool:
     """Fill the stages k[1:]; return whether any looked into the step."""
-    n, h, k, implicit = run.n, run.h, run.k, False
+    n, h, k, A, y, stage, out = run.n, run.h, run.k, run.A, run.y, run.stage, run.out
+    implicit = False
     for i in range(n):
         k[i] = run.rate[i]
     for j in range(1, 7):
         for i in range(n):
             increment = 0.0
             for l in range(j):
-                increment += run.A[7 * j + l] * k[n * l + i]
-            run.stage[i] = run.y[i] + h * increment
-        inside = slope(run, run.t + run.C[j] * h, run.t, h, run.y, run.guess)
+                increment += A[7 * j + l] * k[n * l + i]
+            stage[i] = y[i] + h * increment
+        inside = slope(run, run.t + run.C[j] * h, run.t, h, y, run.guess)
         implicit = implicit or inside
         for i in range(n):
-            k[n * j + i] = run.out[i]
+            k[n * j + i] = out[i]
     return implicit
 
 
@@ -81,19 +82,21 @@ def _combine(run: Run) -> bool:
     """The end and the dense output from the stages, and the error allowed; return whether all is
     finite.
     """
-    n, h, k, finite = run.n, run.h, run.k, True
+    n, h, k, q, B, P = run.n, run.h, run.k, run.q, run.B, run.P
+    finite = True
     for i in range(n):
-        increment = 0.0
+        increment = a = b = c = d = 0.0
         for l in range(7):
-            increment += run.B[l] * k[n * l + i]
+            slope_l = k[n * l + i]
+            increment += B[l] * slope_l
+            a += P[4 * l] * slope_l
+            b += P[4 * l + 1] * slope_l
+            c += P[4 * l + 2] * slope_l
+            d += P[4 * l + 3] * slope_l
         end = run.y_end[i] = run.y[i] + h * increment
         finite = finite and math.isfinite(end) and math.isfinite(k[6 * n + i])
         run.allowed[i] = run.atol[i] + run.rtol * max(abs(run.y[i]), abs(end))
-        for c in range(4):
-            total = 0.0
-            for l in range(7):
-                total += k[n * l + i] * run.P[4 * l + c]
-            run.q[4 * i + c] = h * total
+        q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3] = h * a, h * b, h * c, h * d
     return finite
 
 
