@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks import cluster, sweep
+from benchmarks import cluster, delay, sweep
 from benchmarks.binomial import formulas, intervals
 from benchmarks.reference.cases import P1, P2
 from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
@@ -26,6 +26,7 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     **{f"cluster-{name}": [partial(cluster.cluster, name)] for name in cluster.CASES},
     "cluster-job": [cluster.job],
     "stability": [stability],
+    "delay": [delay.mackey_glass, delay.mosquitoes],
     "formulas": [formulas],
     "intervals": [intervals],
 }

@@ -27,13 +27,13 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.equilibria.equilibrium import equilibrium, hold_trackers
     from fluidcc.explorer.app import explore
     from fluidcc.laws import Jump, Link, Source, Tick
+    from fluidcc.laws.delay_equations import solve_dde
     from fluidcc.laws.prove import prove
     from fluidcc.links import *
     from fluidcc.links.counting import count_packets
     from fluidcc.network import Network
     from fluidcc.network.scenarios import Scenario, scenarios
     from fluidcc.network.topologies import dumbbell, parking_lot, two_queues
-    from fluidcc.numerics.dde.solve import solve_dde
     from fluidcc.numerics.linear.dlti import DelayLTI
     from fluidcc.simulation.fused import compile
     from fluidcc.simulation.simulate import simulate
@@ -69,7 +69,7 @@ _HOME = {
     "sampled_stability": "analysis.sampled",
     "scenarios": "network.scenarios",
     "simulate": "simulation.simulate",
-    "solve_dde": "numerics.dde.solve",
+    "solve_dde": "laws.delay_equations",
     "stability": "analysis.stability",
     "stability_boundary": "analysis.boundary",
     "sweep": "sweeps",

@@ -34,6 +34,24 @@ ENDLESS = {
         "[1.0], [1.0])\nrun(1)",
         "run(1e6)",
     ),
+    "solve_dde compiled": (
+        """
+        import numba
+        fun = numba.njit(lambda t, y, Z: np.cos(7 * t) - Z[:, 0])
+        run = lambda until: fc.solve_dde(fun, (0, until), [1.0], [1.0], max_steps=10**12)
+        run(1)
+        """,
+        "run(1e9)",
+    ),
+    "solve_dde of many": (
+        """
+        import numba
+        fun = numba.njit(lambda t, y, Z, k: np.cos(7 * t) - k * Z[:, 0])
+        run = lambda until: fc.solve_dde(fun, (0, until), [1.0], [1.0], args=np.ones((9, 1)))
+        run(1)
+        """,
+        "run(1e4)",
+    ),
     "equilibrium": (
         """
         flows = [fc.LDCC(eta=0.1 + i / 1e4) for i in range(50)]

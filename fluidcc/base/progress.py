@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["BARE", "Progress", "bar_class", "look", "unless", "watched"]
+__all__ = ["BARE", "Progress", "bar_class", "look", "patiently", "unless", "watched"]
 
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
 INTERVAL = 0.25  # seconds between two looks of the bar
@@ -120,6 +121,31 @@ class Progress:
             )
             self._bar.n = time
             self._bar.refresh()
+
+
+@contextmanager
+def patiently(about: str) -> Iterator[None]:
+    """Show a bar that says what is done, from two seconds on, if someone is `watched` to see it.
+
+    It is for work that cannot say how far it has come, such as compiling.
+    """
+    done = threading.Event()
+
+    def show() -> None:
+        with Progress(1.0, about=about, form="{desc} [{elapsed} so far]") as bar:
+            while not done.wait(INTERVAL):
+                bar.reach(0.0)
+
+    if not watched():
+        yield
+        return
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _bar(total: float, shown: dict[str, Any]) -> Any:

@@ -45,9 +45,8 @@ from numba.core.types.misc import unliteral
 from fluidcc.base.errors import warn
 
 __all__ = [
-    "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text",
-    "njit",
-    "source_hash", "vectorised",
+    "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "is_generated", "load_text",
+    "njit", "source_hash", "vectorised",
 ]  # fmt: skip
 
 _PACKAGE = Path(__file__).parent
@@ -162,6 +161,11 @@ def load_text(text: str, stem: str) -> ModuleType:
 _modules: dict[str, ModuleType] = {}
 
 
+def is_generated(function: Any) -> bool:
+    """Whether a Python function comes from `load_text`."""
+    return _GENERATED in function.__globals__
+
+
 def generated_name(text: str, stem: str) -> str:
     """Name of the module of a generated text, which tells its text."""
     return f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
@@ -175,7 +179,7 @@ class _OwnFolder(UserProvidedCacheLocator):
 
     def __init__(self, py_func: Any, py_file: str) -> None:
         self._lineno = py_func.__code__.co_firstlineno
-        self._generated = _GENERATED in py_func.__globals__
+        self._generated = is_generated(py_func)
         below = "" if self._generated else self.get_suitable_cache_subpath(py_file)
         self._cache_path = str(cache_folder() / below)
 
@@ -256,9 +260,8 @@ class _GeneratedCache(_Cache):
 
 
 def _cache_of(function: Any) -> Any:
-    generated = _GENERATED in function.__globals__
     try:
-        if generated:
+        if is_generated(function):
             return _GeneratedCache(function, "")  # the name of its file is a hash already
         return _Cache(function, source_hash(_folder_of(function)))
     except (OSError, RuntimeError) as error:  # numba's own word for 'nowhere' is a RuntimeError

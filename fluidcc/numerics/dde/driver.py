@@ -17,527 +17,513 @@ becomes a breaking point, so that the kinks that the lags make of it are known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.dde import state as s
+from fluidcc.numerics.dde.events import (
+    HIT,
+    ROUNDING,
+    STOPS,
+    accumulates,
+    counts,
+    look,
+    scan,
+    sign,
+    stops,
+    watch,
+)
+from fluidcc.numerics.dde.past import (
+    add_piece,
+    add_point,
+    ask,
+    fail,
+    forget,
+    land,
+    locate,
+    look_up,
+    next_landing,
+    polynomial,
+    slope,
+)
+from fluidcc.numerics.dde.state import CFG, ENTRY, Run
+from fluidcc.numerics.dde.step import EPS, attempt, expected_slope
 
-from fluidcc.numerics.dde.events import ROUNDING, Crossing, Found, Monitor, Watcher
-from fluidcc.numerics.dde.history import (
-    Array,
-    BreakingPoints,
-    Delays,
-    History,
-    Pieces,
-    returned,
-)  # fmt: skip
-from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
-from fluidcc.numerics.dde.step import Failure, Stepper, Trial, rms
-from fluidcc.numerics.tableaus import Tableau
+__all__ = ["advance", "drive", "room"]
 
-__all__ = ["FEW", "Integration", "Problem"]
-
-FEW = 4  # lags: so many carry every discontinuity on as far as the order of the method
-_EPS = float(np.finfo(float).eps)
-_PACE = 10_000  # steps between two checks of the pace
 _CROWD = 200  # so many discontinuities at one time are an accumulation
+_PACE = 10_000  # steps between two checks of the pace
+_NO_ORDER = 1 << 40  # no discontinuity
 
 
-@dataclass
-class Problem:
-    """A delay equation to solve, every argument in its normal form."""
-
-    fun: Callable[..., object]
-    t0: float
-    tf: float
-    history: History
-    lags: Array | Callable[..., Array]
-    count: int  # how many lags
-    lag_states: NDArray[np.int64] | None  # the state that each lag is read for, None: all of them
-    args: tuple[object, ...]
-    pair: Tableau
-    t_eval: Array | None
-    dense_output: bool
-    watchers: list[Watcher]
-    events: int | None  # how many, None: not asked for
-    timed: list[tuple[float, Watcher]]  # jumps at given times, in order
-    breaks: list[
-        tuple[float, int]
-    ]  # (time, order), in order: known discontinuities besides the initial point
-    rtol: float
-    atol: Array
-    max_step: float
-    first_step: float | None
-    max_steps: int
-    max_order: int
+@njit(**ENTRY)
+def advance(F: Any, I: Any, begin: bool, steps: int) -> int:
+    """Take so many steps, the first ones of a run if it is to `begin`; return why it ended."""
+    run = s.opened(F, I)
+    return drive(run, begin, steps)
 
 
-class Integration:
-    """State of one run of `solve_dde`."""
+@njit(**CFG)
+def drive(run: Run, begin: bool, steps: int) -> int:
+    """Integrate until the end, a terminal event, or a reason to return to Python."""
+    if begin:
+        _begin(run)
+    for _ in range(steps):
+        if run.finished:
+            return s.TERMINATED
+        if not run.t < run.t_end:
+            return s.DONE
+        if _full(run):
+            return s.GROW
+        _step(run)
+    return s.PAUSED
 
-    def __init__(self, problem: Problem) -> None:
-        p = self.problem = problem
-        n = p.history.constant.size
-        self.t, self.y = p.t0, p.history.constant.copy()
-        self.scale = max(abs(p.t0), abs(p.tf))
-        self.tolerance = 64 * _EPS * self.scale  # times closer than this are one
-        self.aside = self.tolerance / 4  # so far from a jump of fun, its value is that of one side
-        self.pieces, self.points = Pieces(n), BreakingPoints(p.max_order)
-        self.delays = Delays(
-            p.lags, p.args, p.history, self.points, self.pieces, p.count, p.lag_states
-        )
-        switches = sum(w.kind == "switch" for w in p.watchers)
-        modes = np.zeros(switches) if switches else None
-        self.stepper = Stepper(p.fun, p.args, p.pair, self.delays, p.rtol, p.atol, modes)
-        self.monitor = Monitor(p.watchers, self.delays, p.args)
-        self.stats = Statistics()
-        self.ts: list[float] = []  # of the mesh, or of the samples
-        self.ys: list[Array] = []
-        self.sampled = 0  # how many of t_eval were passed
-        self.hits: list[list[tuple[float, Array]]] = [[] for _ in range(p.events or 0)]
-        self.jumps: list[float] = []
-        self.h = 0.0  # proposed
-        self.last: Trial | None = None  # the last step
-        self.error = 1e-4  # of it
-        self.suspect = -math.inf  # fun may jump before this time
-        self.usual = 0.0  # the step size before steps were refused for that
-        self.previous: Trial | None = None  # the last step, if the solution goes on smoothly
-        self.cut = 1.0  # where in it the last piece ended
-        self.timed, self.breaks = list(p.timed), [b for b in p.breaks if b[0] > p.t0]
-        self.forget_after = float(np.max(p.lags, initial=0.0)) if not callable(p.lags) else math.inf
-        self.paced, self.paced_at = 0, p.t0  # steps and time at the last check of the pace
-        self.crowd = 0  # discontinuities in a row without progress
-        self.status, self.message = (
-            0,
-            "The solver successfully reached the end of the integration interval.",
-        )
-        self.finished = False
 
-    # ---- the run
+@njit(**ENTRY)
+def room(watchers: int, timed: int) -> int:
+    """How many mesh points, jumps or events one step may record at most."""
+    return (_CROWD + 10) * watchers + timed + 2
 
-    def run(self) -> DdeResult:
-        """Integrate to the end, a terminal event, or a failure."""
-        with np.errstate(
-            all="ignore"
-        ):  # a trial step may leave the domain of fun; what matters is reported
-            try:
-                self._start()
-                while not self.finished and self.t < self.problem.tf:
-                    self._step()
-            except Failure as failure:
-                self.status, self.message = -1, str(failure)
-        return self._result()
 
-    def _start(self) -> None:
-        p = self.problem
-        for t, order in p.breaks:
-            if t < p.t0:
-                self.points.add(t, order, 0, record=False)
-        self._mesh(self.t, self.y)
-        self.points.max_order = max(p.max_order, 2)  # the initial point always counts
-        self.points.add(
-            p.t0, 0 if p.timed and p.timed[0][0] <= p.t0 + self.tolerance else 1, 0, record=False
-        )
-        self.points.max_order = p.max_order
-        self.points.initial = len(self.points.times) - 1
-        probe = self.tolerance if not callable(p.lags) else 1e-9 * max(p.tf - p.t0, self.scale)
-        for index in range(len(self.points.times)):
-            self.delays.schedule(index, p.t0 + self.tolerance)
-        self.delays.locate(self.t, self.y, np.zeros_like(self.y), probe)
-        self._timed_jumps()
-        for w, g in zip(p.watchers, self.monitor.at_mesh(self.t, self.y), strict=True):
-            w.sign, w.size = int(np.sign(g)), abs(g)
-            if w.kind == "switch":
-                self._switch(w, w.sign or -1)
-        self.stats.switchings = 0
-        self.rate = self._rate(self.t)
-        self.h = self._first_step()
+@njit(**CFG)
+def _full(run: Run) -> bool:
+    """Whether what one step may record could find no room."""
+    if not run.keep:
+        forget(run, run.t - run.longest)
+    some = room(run.n_watchers, run.n_timed)
+    return (
+        run.n_pieces >= run.most_pieces
+        or run.n_points + 2 > run.most_points
+        or run.n_landed + 2 > run.most_landed
+        or run.n_jumps + some > run.most_jumps
+        or run.n_hits + some > run.most_hits
+        or (not run.sampling and run.n_mesh + some > run.most_mesh)
+    )
 
-    def _rate(self, t: float) -> Array:
-        """The right-hand side of the present state."""
-        rate = self.stepper.rate(t, self.y)
-        if not np.isfinite(rate).all():
-            raise Failure(
-                f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = "
-                f"{_short(self.y)}: "
-                "check fun there, and the delayed states it uses."
-            )
-        return rate
 
-    # ---- one step
+# --- the start ------------------------------------------------------------------------------------
 
-    def _target(self) -> float:
-        """The next time that must be a mesh point."""
-        target = self.problem.tf
-        for times in (self.delays.landings, self.timed, self.breaks):
-            if times:
-                target = min(target, times[0][0])
-        return target
 
-    def _step(self) -> None:
-        self._check_pace()
-        target = self._target()
-        last = target - self.aside if self.breaks and self.breaks[0][0] == target else target
-        trial, found, kink = self._good_step(last)
-        end = trial.time(1.0 if found.u is None else found.u)
-        if abs(end - target) <= self.tolerance:
-            end = target
-        self._accept(trial, found, end, kink)
+@njit(**CFG)
+def _begin(run: Run) -> None:
+    while run.next_break < run.n_breaks and run.break_t[run.next_break] <= run.t:
+        k = run.next_break
+        if run.break_t[k] < run.t:
+            add_point(run, run.break_t[k], run.break_order[k], False)
+        run.next_break = k + 1
+    _mesh(run)
+    highest = run.max_order
+    run.max_order = max(highest, 2)  # the initial point always counts
+    jumps = run.n_timed > 0 and run.timed_t[0] <= run.t + run.tolerance
+    add_point(run, run.t, 0 if jumps else 1, False)
+    run.max_order = highest
+    run.initial = run.n_points - 1
+    if run.function[s.LAGS] == 0:
+        locate(run, run.tolerance)
+    else:
+        locate(run, 1e-9 * max(run.t_end - run.t, run.scale))
+    _timed_jumps(run)
+    _values_now(run, run.t)
+    for i in range(run.n_watchers):
+        g = run.value[i]
+        run.sign[i], run.size[i] = sign(g), abs(g)
+        if run.kind[i] == s.SWITCH:
+            _switch(run, i, sign(g) or -1)
+    run.switchings = 0
+    _rate(run, run.t)
+    run.wish = _first_step(run)
 
-    def _check_pace(self) -> None:
-        """Fail at the last step allowed, or when a thousand times as many would not do at the
-        present pace.
-        """
-        p, steps = self.problem, self.stats.steps
-        hopeless = False
-        if steps >= self.paced + _PACE:
-            hopeless = (self.t - self.paced_at) * (p.max_steps / _PACE) * 1e3 < p.tf - self.t
-            self.paced, self.paced_at = steps, self.t
-        if hopeless or steps >= p.max_steps:
-            raise Failure(
-                f"{steps} steps were taken and t = {self.t:.10g} reached of {p.tf:.10g}, the last "
-                f"of {self.last.h if self.last is not None else 0.0:.3g}: "
-                "raise max_steps, loosen rtol and atol, or look whether it is stiff or slides "
-                "along a jump of fun."
-            )
 
-    def _accept(self, trial: Trial, found: Found, end: float, kink: bool) -> None:
-        """Keep the trial step up to `end`, and deal with all that happens there."""
-        u = 1.0 if found.u is None else found.u
-        if end - self.t > self.tolerance or found.u is None:
-            self.pieces.append(trial.t, trial.h, trial.y, trial.q, end)
-            self.stats.steps += 1
-            self.crowd = 0
-            self.y = trial.y_end if found.u is None else trial.at(u)
-            self._sample(trial, end)
-            self.t, self.previous, self.cut = end, trial, u
-            self._mesh(end, self.y)
-        self.rate = trial.rate_end
-        before = (
-            self.monitor.values(trial, u)[: len(self.problem.watchers)]
-            if self.problem.watchers
-            else []
-        )
-        for _, i, sign in found.signs:
-            self.problem.watchers[i].sign = sign
-        for c in found.hits:
-            w = self.problem.watchers[c.i]
-            if w.kind == "event" and w.counts(c.direction):
-                self._hit(w, trial.time(c.u), trial.at(c.u))
-        orders = [o for o in (self._stop(c) for c in found.stops) if o is not None]
-        orders += self._due()
-        if kink:  # with many lags, its images cost more as mesh points than under error control
-            orders.append(1 if self.problem.count <= FEW else self.points.max_order)
-        if found.u is not None or orders:
-            self._kink(min(orders, default=self.points.max_order + 1), before)
-        if not self.problem.dense_output and self.pieces.forget(self.t - self.forget_after):
-            self.delays.refresh()
+@njit(**CFG)
+def _rate(run: Run, t: float) -> None:
+    """The right-hand side of the present state."""
+    for i in range(run.n):
+        run.stage[i] = run.y[i]
+    slope(run, t, t, 1.0, run.y, run.flat)
+    for i in range(run.n):
+        run.rate[i] = run.out[i]
+        if not math.isfinite(run.out[i]):
+            fail(run, s.BAD_RATE, i, run.t)
 
-    # ---- step sizes
 
-    def _good_step(self, target: float) -> tuple[Trial, Found, bool]:
-        """A good step that does not go beyond `target`, what was found in it, and whether an
-        undeclared kink of fun lies in it.
-        """
-        t, y, rate, previous, cut = self.t, self.y, self.rate, self.previous, self.cut
-        gap = target - t
-        wish = min(self.h, self.problem.max_step)
-        h = gap if 1.001 * wish >= gap else min(wish, 0.5 * gap) if 2 * wish > gap else wish
-        floor = 10 * _EPS * max(abs(t), 1e-6 * self.scale)
-        refused = again = 0
-        before = self.last if previous is not None else None
-        while True:
-            trial = self.stepper.attempt(t, y, h, rate, previous, cut)
-            jump = self._mismatch(trial)
-            error = max(trial.error, jump)
-            if trial.problem or not error <= 1.0:
-                refused += 1
-                self._refuse(trial, before, refused)
-                before = trial
-                h *= 0.25 if trial.problem else max(0.2, 0.9 * error**-0.2)
-                if h < floor:
-                    raise Failure(self._collapse(trial, h))
+@njit(**CFG)
+def _first_step(run: Run) -> float:
+    """A first step by sizes of y, y' and a rough y'' (Hairer, Norsett & Wanner I, II.4)."""
+    n, span = run.n, run.t_end - run.t
+    if run.first_step > 0 or span == 0:
+        return min(run.first_step, span)
+    d0, d1, d2 = 0.0, 0.0, 0.0
+    for i in range(n):
+        run.allowed[i] = run.atol[i] + run.rtol * abs(run.y[i])
+        if not run.allowed[i] > 0:
+            run.allowed[i] = 1.0
+        d0 += (run.y[i] / run.allowed[i]) ** 2
+        d1 += (run.rate[i] / run.allowed[i]) ** 2
+    d0, d1 = math.sqrt(d0 / n), math.sqrt(d1 / n)
+    h0 = min(1e-6 * span if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, span)
+    for i in range(n):
+        run.stage[i] = run.y[i] + h0 * run.rate[i]
+        for c in range(4):
+            run.q[4 * i + c] = h0 * run.rate[i] if c == 0 else 0.0
+    slope(run, run.t + h0, run.t, h0, run.y, run.q)
+    for i in range(n):
+        d2 += ((run.out[i] - run.rate[i]) / run.allowed[i]) ** 2
+    d2 = math.sqrt(d2 / n) / h0
+    if not math.isfinite(d2):
+        return h0 * 1e-2
+    most = max(d1, d2)
+    h1 = max(1e-6 * span, h0 * 1e-3) if most <= 1e-15 else (0.01 / most) ** 0.2
+    return min(100 * h0, h1, span)
+
+
+# --- one step -------------------------------------------------------------------------------------
+
+
+@njit(**CFG)
+def _step(run: Run) -> None:
+    _check_pace(run)
+    target, last = min(run.t_end, next_landing(run)), 0.0
+    if run.next_timed < run.n_timed:
+        target = min(target, run.timed_t[run.next_timed])
+    if run.next_break < run.n_breaks and run.break_t[run.next_break] <= target:
+        target = run.break_t[run.next_break]
+        last = run.aside
+    cut, kink = _good_step(run, target - last)
+    end = run.t + min(cut, 1.0) * run.h
+    due = abs(end - target) <= run.tolerance
+    if run.n_watchers > 0 and (due or kink or cut <= 1.0):  # a discontinuity may follow
+        t = look(run, min(cut, 1.0))
+        for i in range(run.n_watchers):
+            run.value_before[i] = watch(run, i, t)
+    _accept(run, cut, target if due else end, kink)
+
+
+@njit(**CFG)
+def _check_pace(run: Run) -> None:
+    """Fail at the last step allowed, or when a thousand times as many would not do at the present
+    pace.
+    """
+    hopeless = False
+    if run.steps >= run.paced + _PACE:
+        ahead = (run.t - run.paced_at) * (run.max_steps / _PACE) * 1e3
+        hopeless = ahead < run.t_end - run.t
+        run.paced, run.paced_at = run.steps, run.t
+    if hopeless or run.steps >= run.max_steps:
+        fail(run, s.TOO_MANY_STEPS, 0, run.t)
+
+
+@njit(**CFG)
+def _accept(run: Run, cut: float, end: float, kink: bool) -> None:
+    """Keep the trial step up to `end`, and deal with all that happens there; `cut`: where in it
+    that is, 2 if nothing ends it early.
+    """
+    u, found = min(cut, 1.0), cut <= 1.0
+    _observe(run)
+    for i in range(run.n):
+        run.rate[i] = run.k[6 * run.n + i]
+        run.stage[i] = polynomial(run.y, run.q, i, i, u) if found else run.y_end[i]
+    if end - run.t > run.tolerance or not found:
+        add_piece(run, end)
+        run.steps += 1
+        run.crowd = 0
+        _sample(run, end)
+        for i in range(run.n):
+            run.y[i] = run.stage[i]
+        for i in range(4 * run.n):
+            run.before_q[i] = run.q[i]
+        run.t, run.before_h, run.cut, run.smooth = end, run.h, u, True
+        _mesh(run)
+    order = min(_stop_all(run), _due(run))
+    if kink:  # with many lags, its images cost more as mesh points than under error control
+        order = min(order, 1 if run.few else run.max_order)
+    if found or order < _NO_ORDER:
+        _kink(run, min(order, run.max_order + 1))
+
+
+@njit(**CFG)
+def _observe(run: Run) -> None:
+    """Note the signs of watchers after the step, and the events that do not end it, in order."""
+    for k in range(run.n_found):
+        if run.found_what[k] < run.n_watchers:
+            run.sign[run.found_what[k]] = run.found_side[k]
+    last, lowest = -1, -math.inf
+    while True:  # the next in order of time
+        best = -1
+        for k in range(run.n_found):
+            u = run.found_u[k]
+            if run.found_kind[k] != HIT or u < lowest or (u == lowest and k <= last):
                 continue
-            found = self.monitor.scan(trial, previous is None)
-            if found.u is not None and found.u < 0.9 and again < 3 and found.u * h > floor:
-                again += 1
-                self.stats.resteps += 1
-                h *= min(1.0, 1.001 * found.u)
+            if best < 0 or u < run.found_u[best]:
+                best = k
+        if best < 0:
+            return
+        last, lowest = best, run.found_u[best]
+        i = run.found_what[best]
+        if run.kind[i] == s.EVENT and counts(run, i, run.found_side[best]):
+            for j in range(run.n):
+                run.stage[j] = polynomial(run.y, run.q, j, j, lowest)
+            _hit(run, i, run.t + lowest * run.h)
+
+
+@njit(**CFG)
+def _good_step(run: Run, target: float) -> tuple[float, bool]:
+    """Make a good trial step that does not go beyond `target`; return where in it something must
+    end it (2: nothing), and whether an undeclared kink of fun lies in it.
+    """
+    t, gap = run.t, target - run.t
+    wish = min(run.wish, run.max_step)
+    h = gap if 1.001 * wish >= gap else min(wish, 0.5 * gap) if 2 * wish > gap else wish
+    floor = 10 * EPS * max(abs(t), 1e-6 * run.scale)
+    refused = again = 0
+    # the step or attempt before, where its error tells how that of this one should be
+    h_before, error_before = run.before_h if run.smooth else 0.0, run.before_error
+    while True:
+        run.h = h
+        attempt(run)
+        error = run.error
+        if run.problem == s.NO_PROBLEM and t <= run.suspect:
+            error = max(error, _mismatch(run))
+        if run.problem != s.NO_PROBLEM or not error <= 1.0:
+            refused += 1
+            _refuse(run, h_before, error_before, refused)
+            h_before, error_before = 0.0 if run.problem != s.NO_PROBLEM else h, run.error
+            h *= 0.25 if run.problem != s.NO_PROBLEM else max(0.2, 0.9 * error**-0.2)
+            if h < floor:
+                fail(run, s.COLLAPSE, 0, h)
+            continue
+        cut = scan(run)
+        if cut < 0.9 and again < 3 and cut * h > floor:
+            again += 1
+            run.resteps += 1
+            h *= min(1.0, 1.001 * cut)
+            continue
+        break
+    # Gustafsson's PI rule with the constants of DOPRI5 (Hairer & Wanner II, Section IV.2)
+    factor = min(5.0, 0.9 * max(error, 1e-10) ** -0.17 * run.last_error**0.04)
+    run.last_error = max(error, 1e-4)
+    proposal = h * (min(factor, 1.0) if refused else factor)
+    run.wish = max(proposal, run.wish) if not refused and h < run.wish else proposal
+    kink = _passes_kink(run)
+    if kink:
+        run.wish = run.usual  # what shortened the steps is behind
+    if kink or run.suspect <= t + h:
+        run.suspect = -math.inf
+    run.before_error = run.error
+    return cut, kink
+
+
+@njit(**CFG)
+def _passes_kink(run: Run) -> bool:
+    """Whether the suspected kink lies in this good step, which follows a smooth one."""
+    if run.t > run.suspect or not run.smooth:
+        return False
+    smooth = run.before_error * (run.h / run.before_h) ** 5
+    return run.error > 100 * max(smooth, 1e-6)  # below that, errors are rounding
+
+
+@njit(**CFG)
+def _refuse(run: Run, h_before: float, error_before: float, refused: int) -> None:
+    """Count a refusal, and suspect a jump of fun if the error does not shrink with h as in a
+    smooth problem.
+    """
+    run.rejections += 1
+    if refused == 1 and run.suspect == -math.inf:
+        run.usual = run.wish
+    if run.problem != s.NO_PROBLEM or h_before == 0 or run.error <= 1.0:
+        return
+    smooth = error_before * (run.h / h_before) ** 5
+    if run.error > (10.0 if refused == 1 else 1.5) * smooth:
+        run.suspect = max(run.suspect, run.t + run.h)
+
+
+@njit(**CFG)
+def _mismatch(run: Run) -> float:
+    """What a jump of fun could have done in this step, in units of the tolerance."""
+    total = 0.0
+    for i in range(run.n):
+        gap = run.k[6 * run.n + i] - expected_slope(run, i)
+        total += (0.5 * run.h * gap / run.allowed[i]) ** 2
+    return math.sqrt(total / run.n)
+
+
+# --- discontinuities ------------------------------------------------------------------------------
+
+
+@njit(**CFG)
+def _stop_all(run: Run) -> int:
+    """Act on all that ended the step; the order of the discontinuity it makes."""
+    order = _NO_ORDER
+    for k in range(run.n_found):
+        if run.found_kind[k] == STOPS:
+            order = min(order, _stop(run, run.found_what[k], run.found_side[k]))
+    return order
+
+
+@njit(**CFG)
+def _stop(run: Run, i: int, way: int) -> int:
+    if i >= run.n_watchers:
+        j, upper = (i - run.n_watchers) // 2, (i - run.n_watchers) % 2
+        k = run.branch[j]
+        run.branch[j] = k + way
+        return run.point_order[k - 1 + upper] + 1
+    if run.kind[i] == s.SWITCH:
+        _switch(run, i, way)
+        return 1
+    run.sign[i] = 0
+    return _fire(run, i)
+
+
+@njit(**CFG)
+def _switch(run: Run, i: int, way: int) -> None:
+    run.modes[run.number[i]] = 1.0 if way > 0 else 0.0
+    run.sign[i], run.switched[i] = way, run.t
+    run.switchings += 1
+
+
+@njit(**CFG)
+def _fire(run: Run, i: int) -> int:
+    """A terminal event or one with a jump has occurred; the order of what it makes."""
+    if run.kind[i] == s.EVENT:
+        for j in range(run.n):
+            run.stage[j] = run.y[j]
+        _hit(run, i, run.t)
+        if run.terminal[i] > 0 and run.seen[i] >= run.terminal[i]:
+            run.finished = True
+        return _NO_ORDER
+    _jump(run, run.number[i])
+    if accumulates(run, i):
+        fail(run, s.FASTER_JUMPS, run.number[i], run.t)
+    return 0
+
+
+@njit(**CFG)
+def _jump(run: Run, number: int) -> None:
+    for i in range(run.n):
+        run.stage[i] = run.y[i]
+    if run.change_delayed[number]:
+        look_up(run, run.t, run.t, 1.0, run.y, run.flat)
+    ask(run, s.OTHERS + run.n_watchers + number, run.t)
+    finite = True
+    for i in range(run.n):
+        finite = finite and math.isfinite(run.out[i])
+    if not finite:
+        fail(run, s.BAD_JUMP, number, run.t)
+    for i in range(run.n):
+        run.y[i] = run.out[i]
+    run.jump_t[run.n_jumps] = run.t
+    run.n_jumps += 1
+    _mesh(run)
+
+
+@njit(**CFG)
+def _timed_jumps(run: Run) -> bool:
+    first = run.next_timed
+    while run.next_timed < run.n_timed and run.timed_t[run.next_timed] <= run.t + run.tolerance:
+        run.next_timed += 1
+        _jump(run, run.timed_jump[run.next_timed - 1])
+    return run.next_timed > first
+
+
+@njit(**CFG)
+def _due(run: Run) -> int:
+    """The least order of the discontinuities that were expected at this time."""
+    order = min(land(run), _NO_ORDER)
+    while run.next_break < run.n_breaks and run.break_t[run.next_break] <= run.t + run.tolerance:
+        order = min(order, run.break_order[run.next_break])
+        run.next_break += 1
+    return 0 if _timed_jumps(run) else order
+
+
+@njit(**CFG)
+def _kink(run: Run, order: int) -> None:
+    """Begin a new smooth interval here, with a discontinuity of that order behind it."""
+    run.crowd += 1
+    if run.crowd > _CROWD:
+        fail(run, s.CROWDED, run.crowd, run.t)
+    add_point(run, run.t, order, True)
+    run.smooth = False
+    if run.n_watchers > 0 and _settle(run):
+        add_point(run, run.t, 0, True)
+    if not run.finished:
+        _rate(run, run.t + run.aside)
+
+
+@njit(**CFG)
+def _values_now(run: Run, t: float) -> None:
+    """Put every watcher's value at a mesh point, on its later side, into `value`."""
+    for i in range(run.n):
+        run.stage[i] = run.y[i]
+    if run.look_back:
+        look_up(run, t, t, 1.0, run.y, run.flat)
+    for i in range(run.n_watchers):
+        run.value[i] = watch(run, i, t)
+
+
+@njit(**CFG)
+def _settle(run: Run) -> bool:
+    """Act on watchers that the discontinuity carried over zero; whether that made further jumps.
+
+    A value that has not jumped is left alone: just after its zero, its sign is rounding.
+    """
+    jumped = False
+    for _ in range(_CROWD):
+        again = False
+        _values_now(run, run.t)
+        for i in range(run.n_watchers):
+            old, g = run.value_before[i], run.value[i]
+            new = sign(g)
+            run.value_before[i] = g
+            if abs(g - old) <= ROUNDING * run.size[i] or new * run.sign[i] >= 0:
                 continue
-            break
-        # Gustafsson's PI rule with the constants of DOPRI5 (Hairer & Wanner II, Section IV.2)
-        factor = min(5.0, 0.9 * max(error, 1e-10) ** -0.17 * self.error**0.04)
-        self.error = max(error, 1e-4)
-        proposal = trial.h * (min(factor, 1.0) if refused else factor)
-        self.h = max(proposal, self.h) if not refused and trial.h < self.h else proposal
-        kink = self._passes_kink(trial)
-        if kink:
-            self.h = self.usual  # what shortened the steps is behind
-        if kink or self.suspect <= t + trial.h:
-            self.suspect = -math.inf
-        self.last = trial
-        return trial, found, kink
-
-    def _passes_kink(self, trial: Trial) -> bool:
-        """Whether the suspected kink lies in this good step, which follows a smooth one."""
-        if trial.t > self.suspect or self.previous is None or self.last is None:
-            return False
-        smooth = self.last.error * (trial.h / self.last.h) ** 5
-        return trial.error > 100 * max(smooth, 1e-6)  # below that, errors are rounding
-
-    def _refuse(self, trial: Trial, before: Trial | None, refused: int) -> None:
-        """Count a refusal, and suspect a jump of fun if the error does not shrink with h as in a
-        smooth problem.
-        """
-        self.stats.rejections += 1
-        if refused == 1 and self.suspect == -math.inf:
-            self.usual = self.h
-        if trial.problem or before is None or before.problem or trial.error <= 1.0:
-            return
-        smooth = before.error * (trial.h / before.h) ** 5
-        if trial.error > (10.0 if refused == 1 else 1.5) * smooth:
-            self.suspect = max(self.suspect, trial.t + trial.h)
-
-    def _mismatch(self, trial: Trial) -> float:
-        """What a jump of fun could have done in this step, in units of the tolerance."""
-        if trial.problem or trial.t > self.suspect:
-            return 0.0
-        expected, previous = self.rate, self.previous
-        if previous is not None:
-            u = self.cut + trial.h / previous.h
-            expected = previous.q @ np.array([1.0, 2 * u, 3 * u**2, 4 * u**3]) / previous.h
-        allowed = self.stepper.tolerance(trial.y, trial.y_end)
-        return rms(0.5 * trial.h * (trial.rate_end - expected) / allowed)
-
-    def _collapse(self, trial: Trial, h: float) -> str:
-        where = f"t = {trial.t:.10g}, y = {_short(trial.y)}"
-        end, delays = trial.t + trial.h, self.stepper.delays
-        ahead = delays.arguments(end, trial.y_end) - end
-        if delays.function is not None and ahead.max(initial=-1.0) > 1e-3 * self.problem.rtol * max(
-            abs(end), h
-        ):
-            j = int(np.argmax(ahead))
-            return (
-                f"lag {j} becomes negative after {where}: the state at t - lag would lie in the "
-                f"future; "
-                "correct lags, or end t_span or declare a terminal event before that."
-            )
-        if trial.problem == "not finite":
-            return (
-                f"fun or the state became infinite or NaN however small the step, after {where}: "
-                f"the solution may "
-                "blow up or leave the domain of fun there; end t_span before it or declare a "
-                "terminal event."
-            )
-        return (
-            f"the step size collapsed to {h:.3g} at {where}: the solution may have a singularity, "
-            f"or fun jump as a "
-            "function of the state (declare it in switches); or rtol and atol ask for more than "
-            "rounding allows."
-        )
-
-    def _first_step(self) -> float:
-        """A first step by sizes of y, y' and a rough y'' (Hairer, Norsett & Wanner I, II.4)."""
-        p, y, rate, span = self.problem, self.y, self.rate, self.problem.tf - self.problem.t0
-        if p.first_step is not None or span == 0:
-            return min(p.first_step or 0.0, span)
-        s = p.atol + p.rtol * np.abs(y)
-        s = np.where(s > 0, s, 1.0)
-        d0, d1 = rms(y / s), rms(rate / s)
-        h0 = min(1e-6 * span if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, span)
-        q = np.zeros((y.size, 4))
-        q[:, 0] = h0 * rate
-        y1 = y + h0 * rate
-        z, _ = self.delays.states(p.t0 + h0, y1, p.t0, h0, y, q)
-        d2 = rms((self.stepper.evaluate(p.t0 + h0, y1, z) - rate) / s) / h0
-        if not math.isfinite(d2):
-            return h0 * 1e-2
-        h1 = max(1e-6 * span, h0 * 1e-3) if max(d1, d2) <= 1e-15 else (0.01 / max(d1, d2)) ** 0.2
-        return min(100 * h0, h1, span)
-
-    # ---- discontinuities
-
-    def _stop(self, c: Crossing) -> int | None:
-        """Act on what ended the step; the order of the discontinuity it makes."""
-        watchers = self.problem.watchers
-        if c.i >= len(watchers):
-            j, upper = divmod(c.i - len(watchers), 2)
-            k = self.delays.branch[j]
-            self.delays.branch[j] = k + c.direction
-            return self.points.orders[k if upper else k - 1] + 1
-        w = watchers[c.i]
-        if w.kind == "switch":
-            self._switch(w, c.direction)
-            return 1
-        w.sign = 0
-        return self._fire(w)
-
-    def _switch(self, w: Watcher, direction: int) -> None:
-        assert self.stepper.modes is not None
-        self.stepper.modes = self.stepper.modes.copy()
-        self.stepper.modes[w.index] = 1.0 if direction > 0 else 0.0
-        w.sign, w.switched = direction, self.t
-        self.stats.switchings += 1
-
-    def _fire(self, w: Watcher) -> int | None:
-        """A terminal event or one with a jump has occurred."""
-        if w.kind == "event":
-            self._hit(w, self.t, self.y)
-            if w.terminal and len(self.hits[w.index]) >= w.terminal:
-                self.finished, self.status, self.message = True, 1, "A termination event occurred."
-            return None
-        self._jump(w)
-        if w.accumulates(self.t):
-            raise Failure(self._accumulation(f"ever faster jumps {w.index}"))
-        return 0
-
-    def _accumulation(self, what: str) -> str:
-        return (
-            f"{what} accumulate at t = {self.t:.10g}, y = {_short(self.y)}: the solution slides "
-            f"along a switching "
-            "surface or jumps without end; replace the switch by its sliding mode, or give it a "
-            "hysteresis."
-        )
-
-    def _jump(self, w: Watcher) -> None:
-        assert w.change is not None
-        z = ()
-        if getattr(w.change, "delayed", False):
-            z = (self.delays.at_mesh(self.t, self.y),)  # type: ignore[assignment]
-        what = f"the change of jump {w.index}"
-        new = returned(
-            w.change(self.t, self.y.copy(), *z, *self.problem.args), self.y.size, what, self.t
-        )
-        if not np.isfinite(new).all():
-            raise Failure(
-                f"jump {w.index} at t = {self.t:.10g} turned the state {_short(self.y)} into "
-                f"{_short(new)}: "
-                f"it must return {self.y.size} finite numbers."
-            )
-        self.y = new
-        self.stats.jumps += 1
-        self.jumps.append(self.t)
-        self._mesh(self.t, self.y)
-
-    def _timed_jumps(self) -> bool:
-        any_due = False
-        while self.timed and self.timed[0][0] <= self.t + self.tolerance:
-            self._jump(self.timed.pop(0)[1])
-            any_due = True
-        return any_due
-
-    def _due(self) -> list[int]:
-        """Orders of the discontinuities that were expected at this time."""
-        order = self.delays.land(self.t, self.tolerance)
-        orders = [] if order is None else [order]
-        while self.breaks and self.breaks[0][0] <= self.t + self.tolerance:
-            orders.append(self.breaks.pop(0)[1])
-        return [*orders, 0] if self._timed_jumps() else orders
-
-    def _kink(self, order: int, before: list[float]) -> None:
-        """Begin a new smooth interval here, with a discontinuity of that order behind it."""
-        self.crowd += 1
-        if self.crowd > _CROWD:
-            raise Failure(self._accumulation(f"{self.crowd} events, switchings or jumps"))
-        self.delays.schedule(
-            self.points.add(self.t, order, self.pieces.total), self.t + self.tolerance
-        )
-        self.delays.refresh()
-        self.previous = None
-        if self._settle(before):
-            self.delays.schedule(
-                self.points.add(self.t, 0, self.pieces.total), self.t + self.tolerance
-            )
-            self.delays.refresh()
-        if not self.finished:
-            self.rate = self._rate(self.t + self.aside)
-
-    def _settle(self, before: list[float]) -> bool:
-        """Act on watchers that the discontinuity carried over zero; whether that made further
-        jumps.
-
-        A value that has not jumped is left alone: just after its zero, its sign is rounding.
-        """
-        jumped = False
-        for _ in range(_CROWD):
-            after, again = self.monitor.at_mesh(self.t, self.y), False
-            for w, old, g in zip(self.problem.watchers, before, after, strict=True):
-                new = int(np.sign(g))
-                if abs(g - old) <= ROUNDING * w.size or new * w.sign >= 0:
-                    continue
-                if w.kind == "switch":
-                    self._switch(w, new)
-                    continue
-                w.sign = new
-                if w.stops(new):
-                    again = self._fire(w) == 0 or again
-                elif w.kind == "event" and w.counts(new):
-                    self._hit(w, self.t, self.y)
-            before, jumped = after, jumped or again
-            if not again:
-                return jumped
-        raise Failure(
-            f"jumps trigger each other without end at t = {self.t:.10g}: make one of them stop "
-            f"the others."
-        )
-
-    # ---- what is recorded
-
-    def _mesh(self, t: float, y: Array) -> None:
-        """A mesh point, or the other side of one at which the state jumped."""
-        if self.problem.t_eval is None:
-            self.ts.append(t)
-            self.ys.append(y.copy())
-
-    def _sample(self, trial: Trial, end: float) -> None:
-        """Values at the times of `t_eval` before `end` (at `end` itself a jump may still come)."""
-        times = self.problem.t_eval
-        if times is None:
-            return
-        while self.sampled < times.size and times[self.sampled] < end:
-            self._take(trial.at((times[self.sampled] - trial.t) / trial.h))
-
-    def _take(self, y: Array) -> None:
-        assert self.problem.t_eval is not None
-        self.ts.append(float(self.problem.t_eval[self.sampled]))
-        self.ys.append(y.copy())
-        self.sampled += 1
-
-    def _hit(self, w: Watcher, t: float, y: Array) -> None:
-        """An event has occurred."""
-        self.hits[w.index].append((t, y.copy()))
-        self.stats.events += 1
-
-    def _result(self) -> DdeResult:
-        """The result of the run so far."""
-        p, t, y, points, n = self.problem, self.t, self.y, self.points, self.y.size
-        if p.t_eval is not None and self.sampled < p.t_eval.size and p.t_eval[self.sampled] <= t:
-            self._take(y)
-        self.stats.breaking_points, self.stats.passes = len(points.landed), self.stepper.passes
-        sol = None
-        if p.dense_output:
-            sol = DdeSolution(
-                p.history,
-                self.pieces,
-                p.t0,
-                t,
-                y,
-                list(zip(points.times, points.orders, strict=True)),
-            )
-        times = states = None
-        if p.events is not None:
-            times = [np.array([at for at, _ in hits]) for hits in self.hits]
-            states = [np.array([value for _, value in hits]).reshape(-1, n) for hits in self.hits]
-        return DdeResult(
-            t=np.array(self.ts), y=np.array(self.ys).reshape(-1, n).T, sol=sol, t_events=times,
-            y_events=states, t_jumps=np.array(self.jumps),
-            breaking_points=np.array(points.landed, dtype=float).reshape(-1, 2),
-            nfev=self.stepper.nfev, status=self.status, message=self.message,
-            modes=self.stepper.modes, statistics=self.stats,
-        )  # fmt: skip
+            if run.kind[i] == s.SWITCH:
+                _switch(run, i, new)
+                continue
+            run.sign[i] = new
+            if stops(run, i, new):
+                again = _fire(run, i) == 0 or again
+            elif run.kind[i] == s.EVENT and counts(run, i, new):
+                for j in range(run.n):
+                    run.stage[j] = run.y[j]
+                _hit(run, i, run.t)
+        jumped = jumped or again
+        if not again:
+            return jumped
+    fail(run, s.ENDLESS_JUMPS, 0, run.t)
+    return jumped
 
 
-def _short(y: Array) -> str:
-    """A state as text, abbreviated."""
-    return np.array2string(y, precision=6, threshold=6, edgeitems=2)
+# --- what is recorded -----------------------------------------------------------------------------
+
+
+@njit(**CFG)
+def _mesh(run: Run) -> None:
+    """A mesh point, or the other side of one at which the state jumped."""
+    if run.sampling:
+        return
+    k = run.n_mesh
+    run.mesh_t[k] = run.t
+    for i in range(run.n):
+        run.mesh_y[run.n * k + i] = run.y[i]
+    run.n_mesh = k + 1
+
+
+@njit(**CFG)
+def _sample(run: Run, end: float) -> None:
+    """Values at the given times before `end` (at `end` itself a jump may still come)."""
+    while run.sampling and run.n_mesh < run.n_samples and run.sample_t[run.n_mesh] < end:
+        k = run.n_mesh
+        u = (run.sample_t[k] - run.t) / run.h
+        for i in range(run.n):
+            run.mesh_y[run.n * k + i] = polynomial(run.y, run.q, i, i, u)
+        run.n_mesh = k + 1
+
+
+@njit(**CFG)
+def _hit(run: Run, i: int, t: float) -> None:
+    """An event has occurred, at the state in the frame."""
+    k = run.n_hits
+    run.hit_event[k], run.hit_t[k] = run.number[i], t
+    for j in range(run.n):
+        run.hit_y[run.n * k + j] = run.stage[j]
+    run.seen[i] += 1
+    run.n_hits = k + 1

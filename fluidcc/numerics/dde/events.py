@@ -1,217 +1,219 @@
 """What is watched during a step: events, switches, and delayed arguments that cross breaking
 points.
 
-Each is a function g(t, y, Z) whose sign is remembered from before the step, so that a zero exactly
-on a mesh point is neither missed nor counted twice. Some only observe (ordinary events, found on
-the dense output); the others end the step at their zero: terminal events, events with a jump,
-switches, and crossings of breaking points.
+Each is a function whose sign is remembered from before the step, so that a zero exactly on a mesh
+point is neither missed nor counted twice. Some only observe (ordinary events, found on the dense
+output); the others end the step at their zero: terminal events, events with a jump, switches, and
+crossings of breaking points.
+
+What is watched is numbered: the watchers first, then for each lag that is a function how far the
+delayed argument is above the lower end of its interval, and above the upper end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
-import numpy as np
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.dde import state as s
+from fluidcc.numerics.dde.past import (
+    arguments,
+    ask,
+    fail,
+    high_end,
+    look_up,
+    low_end,
+    polynomial,
+)
+from fluidcc.numerics.dde.state import CFG, Run
+from fluidcc.numerics.dde.step import EPS
 
-from fluidcc.numerics.dde.history import Array, Delays, returned
-from fluidcc.numerics.dde.step import Failure, Trial
-
-__all__ = ["ROUNDING", "Crossing", "Found", "Monitor", "Watcher", "root"]
+__all__ = ["ROUNDING", "accumulates", "counts", "look", "scan", "sign", "stops", "watch"]
 
 ROUNDING = 1e-9  # of the largest value seen: what a value at its zero may differ from zero
+(STOPS, HIT, SHOWN) = range(3)  # a zero that ends the step; one that does not; a sign just known
 
 
-@dataclass(slots=True)
-class Watcher:
-    """A scalar function of (t, y) or (t, y, Z) whose zeros matter."""
-
-    kind: str  # "event", "jump" or "switch"
-    index: int  # among those of its kind
-    function: Callable[..., float]
-    delayed: bool
-    direction: float = 0.0
-    terminal: int = 0  # how many occurrences end the run; 0: none
-    change: Callable[..., object] | None = None
-    sign: int = 0  # before the step; 0: on the surface, not yet known
-    size: float = 0.0  # the largest value seen
-    switched: float = math.nan  # when its mode last changed
-    fired: float = -math.inf  # when it last changed the state
-    interval: float = math.inf  # and how long after the time before
-    shrinking: int = 0  # how often in a row that became shorter
-    since: float = math.inf  # the first of that row
-
-    def counts(self, direction: int) -> bool:
-        """Whether a zero in that direction is one of those asked for."""
-        return self.direction == 0 or self.direction * direction > 0
-
-    def stops(self, direction: int) -> bool:
-        """Whether such a zero must be a mesh point."""
-        if self.kind == "switch":
-            return True
-        return self.counts(direction) and (self.kind == "jump" or self.terminal > 0)
-
-    def lingers(self, g: float, t: float) -> bool:
-        """Whether g is still the zero at which its mode changed at t, or rounding around it."""
-        return self.switched == t and abs(g) <= ROUNDING * self.size
-
-    def accumulates(self, t: float) -> bool:
-        """Note that it fired at t; whether its times seem to converge (Zeno)."""
-        interval = t - self.fired
-        if not interval < 0.99 * self.interval:
-            self.shrinking, self.since = 0, t
-        self.shrinking += 1
-        self.fired, self.interval = t, interval
-        return self.shrinking > 12 and interval < 1e-5 * (t - self.since)
+@njit(**CFG)
+def sign(x: float) -> int:
+    """-1, 0 or 1."""
+    return int(x > 0) - int(x < 0)
 
 
-@dataclass(slots=True)
-class Crossing:
-    """The zero of watcher i (or, beyond the watchers, of a lag) at u in the step, up (+1) or
-    down (-1).
+@njit(**CFG)
+def counts(run: Run, i: int, way: int) -> bool:
+    """Whether a zero of watcher i in that direction is one of those asked for."""
+    return run.direction[i] == 0 or run.direction[i] * way > 0
+
+
+@njit(**CFG)
+def stops(run: Run, i: int, way: int) -> bool:
+    """Whether such a zero must be a mesh point."""
+    if i >= run.n_watchers or run.kind[i] == s.SWITCH:
+        return True
+    return counts(run, i, way) and (run.kind[i] == s.JUMP or run.terminal[i] > 0)
+
+
+@njit(**CFG)
+def accumulates(run: Run, i: int) -> bool:
+    """Note that a jump was triggered now; whether its times seem to converge (Zeno)."""
+    interval = run.t - run.fired[i]
+    if not interval < 0.99 * run.interval[i]:
+        run.shrinking[i], run.since[i] = 0, run.t
+    run.shrinking[i] += 1
+    run.fired[i], run.interval[i] = run.t, interval
+    return run.shrinking[i] > 12 and interval < 1e-5 * (run.t - run.since[i])
+
+
+@njit(**CFG)
+def watch(run: Run, i: int, t: float) -> float:
+    """What is watched as number i, after `look` at t."""
+    if i >= run.n_watchers:
+        j = (i - run.n_watchers) // 2
+        if not math.isfinite(run.at[j]):
+            fail(run, s.BAD_LAG, j, t)
+        k, lower = run.branch[j], (i - run.n_watchers) % 2 == 0
+        return run.at[j] - (low_end(run, k) if lower else high_end(run, k))
+    ask(run, s.OTHERS + i, t)
+    g = run.out[0]
+    if math.isnan(g):
+        fail(run, s.BAD_WATCHER, i, t)
+    return g
+
+
+@njit(**CFG)
+def look(run: Run, u: float) -> float:
+    """Put the state at u in the trial step, and the delayed states that are watched, into the
+    frame; return the time.
     """
+    t = run.t + u * run.h
+    for i in range(run.n):
+        run.stage[i] = polynomial(run.y, run.q, i, i, u)
+    if run.look_back:
+        look_up(run, t, run.t, run.h, run.y, run.q)
+    elif run.function[s.LAGS] != 0:
+        arguments(run, t)
+    return t
 
-    u: float
-    i: int
-    direction: int
+
+@njit(**CFG)
+def _lingers(run: Run, i: int, g: float) -> bool:
+    """Whether g is still the zero at which its mode changed now, or rounding around it."""
+    return run.switched[i] == run.t and abs(g) <= ROUNDING * run.size[i]
 
 
-@dataclass(slots=True)
-class Found:
-    """What a scan of a step found: where it must end (None: at its end) and why, and what it saw
-    on the way.
+@njit(**CFG)
+def _note(run: Run, kind: int, u: float, i: int, side: int) -> None:
+    k = run.n_found
+    run.found_kind[k], run.found_u[k] = kind, u
+    run.found_what[k], run.found_side[k] = i, side
+    run.n_found = k + 1
+    run.side[i] = side
+
+
+@njit(**CFG)
+def _scan_to(run: Run, u: float, before: float, total: int) -> bool:
+    """Find the zeros between two places of the step; whether any must end it."""
+    ends = False
+    tolerance = 64 * EPS * max(abs(run.t), run.h)
+    t = look(run, u)
+    for i in range(total):
+        run.value[i] = watch(run, i, t)
+    for i in range(total):
+        g, side, watcher = run.value[i], run.side[i], i < run.n_watchers
+        if watcher:
+            run.size[i] = max(run.size[i], abs(g))
+        if side == 0:
+            _note(run, SHOWN, u, i, sign(g))
+        elif watcher and _lingers(run, i, g):
+            continue
+        elif side * g <= 0 if watcher else side * g < -tolerance:
+            stopping = stops(run, i, -side)
+            _note(run, STOPS if stopping else HIT, root(run, i, side, before, u), i, -side)
+            ends = ends or stopping
+    return ends
+
+
+@njit(**CFG)
+def scan(run: Run) -> float:
+    """Find the zeros in the trial step up to the first that must end it; where that is, 2 if
+    nothing ends it.
     """
-
-    u: float | None = None
-    stops: list[Crossing] = field(default_factory=list)
-    hits: list[Crossing] = field(default_factory=list)
-    signs: list[tuple[float, int, int]] = field(default_factory=list)  # (u, watcher, new sign)
-
-
-class Monitor:
-    """Evaluates everything watched, and finds the zeros within a trial step."""
-
-    def __init__(self, watchers: list[Watcher], delays: Delays, args: tuple[object, ...]) -> None:
-        self.watchers, self.delays, self.args = watchers, delays, args
-        self.needs_states = any(w.delayed for w in watchers)
-        self.lags = delays.count if delays.function is not None else 0
-
-    def at_mesh(self, t: float, y: Array) -> list[float]:
-        """g of every watcher at a mesh point, on its later side."""
-        z = self.delays.at_mesh(t, y) if self.needs_states else None
-        return [self.value(w, t, y, z) for w in self.watchers]
-
-    def values(self, trial: Trial, u: float) -> list[float]:
-        """g of every watcher, then ``t - lag - lower end`` and ``t - lag - upper end`` of every
-        lag's interval.
-        """
-        t, y = trial.time(u), trial.at(u)
-        z = (
-            self.delays.states(t, y, trial.t, trial.h, trial.y, trial.q)[0]
-            if self.needs_states
-            else None
-        )
-        g = [self.value(w, t, y, z) for w in self.watchers]
-        if self.lags:
-            for j, a in enumerate(self.delays.arguments(t, y)):
-                if not math.isfinite(a):
-                    lag = "NaN" if math.isnan(a) else "infinite"
-                    raise Failure(
-                        f"lag {j} is {lag} at t = {t:.10g}: it must be finite wherever the state "
-                        f"is."
-                    )
-                low, high = self.delays.points.interval(self.delays.branch[j])
-                g += [a - low, a - high]
-        return g
-
-    def value(self, w: Watcher, t: float, y: Array, z: Array | None) -> float:
-        """g of one watcher."""
-        raw = w.function(t, y, z, *self.args) if w.delayed else w.function(t, y, *self.args)
-        g = float(returned(raw, 1, f"{w.kind} {w.index}", t)[0])
-        if math.isnan(g):
-            raise Failure(
-                f"{w.kind} {w.index} returned NaN at t = {t:.10g}: it must be finite wherever the "
-                f"state is."
-            )
-        return g
-
-    def scan(self, trial: Trial, fresh: bool) -> Found:
-        """Find the zeros in the trial step up to the first that must end it; `fresh`: it begins at
-        a discontinuity.
-        """
-        found = Found()
-        if not (self.watchers or self.lags):
-            return found
-        # before the step; a delayed argument is above the lower and below the upper end
-        signs = [w.sign for w in self.watchers] + [1, -1] * self.lags
-        count, before = len(self.watchers), 0.0
-        tolerance = 64 * np.finfo(float).eps * max(abs(trial.t), trial.h)
-        grid = [0.25, 0.5, 0.75, 1.0]
-        if fresh or 0 in signs:  # what is zero at the start, but for rounding, soon shows its side
-            grid = [1e-8, 1e-6, 1e-4, 1e-2, *grid]
-        for u in grid:
-            for i, g in enumerate(self.values(trial, u)):
-                s = signs[i]
-                if i < count:
-                    self.watchers[i].size = max(self.watchers[i].size, abs(g))
-                new = int(np.sign(g))
-                if s == 0:
-                    signs[i] = new
-                    found.signs.append((u, i, new))
-                elif i < count and self.watchers[i].lingers(g, trial.t):
-                    continue
-                elif (s * g <= 0) if i < count else (s * g < -tolerance):
-                    at = self._zero(trial, i, s, before, u)
-                    must_stop = i >= count or self.watchers[i].stops(-s)
-                    (found.stops if must_stop else found.hits).append(Crossing(at, i, -s))
-                    signs[i] = new
-                    if i < count:
-                        found.signs.append((at, i, new))
-            if found.stops:
-                break
-            before = u
-        if found.stops:  # what happens up to the first, and everything that coincides with it
-            found.u = min(c.u for c in found.stops)
-            same = found.u + 16 * np.finfo(float).eps * max(1.0, abs(trial.t) / trial.h)
-            found.stops = [c for c in found.stops if c.u <= same]
-            found.hits = [c for c in found.hits if c.u <= same]
-            found.signs = [s for s in found.signs if s[0] <= same]
-        found.hits.sort(key=lambda c: c.u)
-        return found
-
-    def _zero(self, trial: Trial, i: int, sign: int, low: float, high: float) -> float:
-        return root(lambda u: sign * self.values(trial, u)[i], low, high)
+    run.n_found = 0
+    lags = run.m if run.function[s.LAGS] != 0 else 0
+    total = run.n_watchers + 2 * lags
+    if total == 0:
+        return 2.0
+    # before the step; a delayed argument is above the lower and below the upper end
+    hidden = not run.smooth
+    for i in range(total):
+        if i < run.n_watchers:
+            run.side[i] = run.sign[i]
+            hidden = hidden or run.side[i] == 0
+        else:
+            run.side[i] = 1 - 2 * ((i - run.n_watchers) % 2)
+    before, ends = 0.0, False
+    # what is zero at the start, but for rounding, soon shows its side
+    for u in (1e-8, 1e-6, 1e-4, 1e-2, 0.25, 0.5, 0.75, 1.0):
+        if u < 0.1 and not hidden:
+            continue
+        ends = _scan_to(run, u, before, total)
+        if ends:
+            break
+        before = u
+    first = 2.0
+    for k in range(run.n_found):
+        if run.found_kind[k] == STOPS:
+            first = min(first, run.found_u[k])
+    if ends:  # what happens up to the first, and everything that coincides with it
+        _drop_after(run, first + 16 * EPS * max(1.0, abs(run.t) / run.h))
+    return first
 
 
-def root(f: Callable[[float], float], low: float, high: float) -> float:
-    """Where f, positive at low and not at high, has fallen to zero: to rounding, on the far side.
+@njit(**CFG)
+def _drop_after(run: Run, same: float) -> None:
+    kept = 0
+    for k in range(run.n_found):
+        if run.found_u[k] <= same:
+            run.found_kind[kept], run.found_u[kept] = run.found_kind[k], run.found_u[k]
+            run.found_what[kept], run.found_side[kept] = run.found_what[k], run.found_side[k]
+            kept += 1
+    run.n_found = kept
+
+
+@njit(**CFG)
+def _at(run: Run, i: int, side: int, u: float) -> float:
+    return side * watch(run, i, look(run, u))
+
+
+@njit(**CFG)
+def root(run: Run, i: int, side: int, low: float, high: float) -> float:
+    """Where what is watched as number i leaves its side of zero, to rounding and on the far side.
 
     Bisection safeguarding inverse quadratic interpolation (T. R. Chandrupatla, Advances in
     Engineering Software 28 (1997) 145-149).
     """
     a, b = high, low
-    fa, fb = f(a), f(b)
+    fa, fb = _at(run, i, side, a), _at(run, i, side, b)
     if fb <= 0:
         return low
     c, fc, share = a, fa, 0.5
     for _ in range(100):
         x = a + share * (b - a)
-        fx = f(x)
+        fx = _at(run, i, side, x)
         if (fx > 0) == (fa > 0):
             c, fc = a, fa
         else:
             c, b, fc, fb = b, a, fb, fa
         a, fa = x, fx
-        width = 2 * np.finfo(float).eps * max(abs(a), abs(b)) + 1e-300
+        width = 2 * EPS * max(abs(a), abs(b)) + 1e-300
         if fa == 0 or abs(b - a) <= width:
             break
         xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
         share = 0.5
-        if 1 - math.sqrt(1 - xi) < phi < math.sqrt(xi) if 0 <= xi <= 1 else False:
-            share = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (
-                fc - fb
-            )
+        if 0 <= xi <= 1 and 1 - math.sqrt(1 - xi) < phi < math.sqrt(xi):
+            share = fa / (fb - fa) * fc / (fb - fc)
+            share += (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
         edge = 0.5 * width / abs(b - a)
         share = min(max(share, edge), 1 - edge)
     return a if fa <= 0 else b

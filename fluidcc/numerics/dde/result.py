@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.numerics.dde.history import Array, History, Pieces
+from fluidcc.numerics.dde.functions import Array, returned
 
 __all__ = ["DdeResult", "DdeSolution", "Statistics"]
 
@@ -19,12 +20,15 @@ class DdeSolution:
 
     Parameters
     ----------
-    history, pieces
-        The given past and the polynomial pieces of the steps.
-    last : ndarray, shape (n,)
-        The final state, which a jump at the very end may have changed.
+    history : callable or ndarray, shape (n,)
+        The given past: a function of t, or constants.
+    pieces : tuple of ndarray
+        Of the k steps: starts, shape (k,), sizes, shape (k,), states at the start, shape (k, n),
+        and coefficients of the powers 1 to 4 of the share of the step, shape (k, n, 4).
     t_min, t_max : float
         Where the integration began and ended.
+    first, last : ndarray, shape (n,)
+        The state there; at the very end a jump may have changed it.
     breaking_points : list of (float, int)
         Times at which a derivative of the given order jumps (0: the state itself), the initial
         point included.
@@ -32,15 +36,31 @@ class DdeSolution:
 
     def __init__(
         self,
-        history: History,
-        pieces: Pieces,
+        history: Callable[..., object] | Array,
+        pieces: tuple[Array, Array, Array, Array],
         t_min: float,
         t_max: float,
+        first: Array,
         last: Array,
         breaking_points: list[tuple[float, int]],
     ) -> None:
-        self._history, self._pieces, self._last = history, pieces, last
+        self._history, self._pieces, self._first, self._last = history, pieces, first, last
         self.t_min, self.t_max, self.breaking_points = t_min, t_max, breaking_points
+
+    def _of_pieces(self, t: Array, side: str) -> Array:
+        """The states at those times, shape (n, t.size), each from the piece that holds it."""
+        starts, widths, values, slopes = self._pieces
+        i = np.searchsorted(starts, t, side=side)  # type: ignore[call-overload]
+        i = np.clip(i - 1, 0, starts.size - 1)
+        u, c = ((t - starts[i]) / widths[i])[:, None], slopes[i]
+        p = values[i] + u * (c[..., 0] + u * (c[..., 1] + u * (c[..., 2] + u * c[..., 3])))
+        result: Array = p.T
+        return result
+
+    def _of_history(self, t: float) -> Array:
+        if not callable(self._history):
+            return self._history
+        return returned(self._history(t), self._first.size, "history", t)
 
     def __call__(self, t: ArrayLike, side: str = "right") -> Array:
         """The state at time t: shape (n,) for a scalar, (n, t.size) for a vector.
@@ -67,13 +87,13 @@ class DdeSolution:
                 f"the solution ends at t = {self.t_max:.10g}: it has no value at t = {latest:.10g}."
             )
         past = times < self.t_min if side == "right" else times <= self.t_min
-        if self._pieces.count == 0:
+        if self._pieces[0].size == 0:
             past[:] = True
-        out = np.empty((self._history.constant.size, times.size))
+        out = np.empty((self._first.size, times.size))
         for i in np.flatnonzero(past):
-            out[:, i] = self._history(min(times[i], self.t_min))
+            out[:, i] = self._of_history(min(times[i], self.t_min))
         if not past.all():
-            out[:, ~past] = self._pieces(times[~past], side)
+            out[:, ~past] = self._of_pieces(times[~past], side)
         if side == "right":
             out[:, times >= self.t_max] = self._last[:, None]
         return out[:, 0] if np.ndim(t) == 0 else out

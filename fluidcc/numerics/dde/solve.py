@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import explained, flag, number, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
-from fluidcc.numerics.dde.driver import FEW, Integration, Problem
-from fluidcc.numerics.dde.events import Watcher
-from fluidcc.numerics.dde.history import Array, History
+from fluidcc.numerics.dde import state as s
+from fluidcc.numerics.dde.functions import Array, Function, Layout, parameter_kinds
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution
+from fluidcc.numerics.dde.run import FEW, Change, Problem, Watcher, solve, solve_many
 from fluidcc.numerics.tableaus import METHODS
 
 __all__ = ["DdeResult", "DdeSolution", "solve_dde"]
@@ -26,7 +27,7 @@ def solve_dde(
     fun: Callable[..., Any],
     t_span: Sequence[float],
     history: Any,
-    lags: Any,
+    lags: Any = None,
     *,
     lag_states: ArrayLike | None = None,
     method: str = "Tsit5",
@@ -43,7 +44,8 @@ def solve_dde(
     max_steps: int = 1_000_000,
     breaking_points: ArrayLike = (),
     max_order: int | None = None,
-) -> DdeResult:
+    workers: int | None = None,
+) -> Any:
     r"""Solve an initial value problem of delay differential equations, in the manner of SciPy's
     ``solve_ivp``.
 
@@ -61,13 +63,17 @@ def solve_dde(
     fun : callable
         ``fun(t, y, Z, *args)``, or ``fun(t, y, Z, modes, *args)`` with `switches`, returns y',
         shape (n,). y has shape (n,) and Z shape (n, m): ``Z[:, j]`` is the state at ``t - lag j``.
-        Plain or compiled by numba.
+        Plain, or compiled by numba, which is many times as fast. `fluidcc.solve_dde` also takes
+        equations in SymPy, ``{x(t): right-hand side, ...}`` or a list of ``Eq(x(t).diff(t), ...)``,
+        and compiles them. They tell the lags, as in ``x(t - tau)``, and Max, Abs, Heaviside and
+        Piecewise become switches; `args` is then ``{parameter: value}``, each one number or one a
+        run, `history` may be ``{x(t): expression}``, and events may be expressions.
     t_span : (float, float)
         Start and end, in this order.
     history : array_like, shape (n,), or callable, or DdeSolution
         The state at and before the start: constants, or ``history(t)``; or the ``sol`` of an
         earlier run, to go on from any time of it, its breaking points included.
-    lags : array_like, shape (m,), or callable
+    lags : array_like, shape (m,), or callable; not for equations
         Constants, or ``lags(t, y, *args)`` or ``lags(t, y)``; in units of t.
     lag_states : array_like of int, shape (m,), optional
         The one state that each lag is read for: Z has then the shape (m,), with ``Z[j]`` the state
@@ -98,8 +104,10 @@ def solve_dde(
         kinks is solved at full order. (Undeclared ones, of `lags` too, are found by error control,
         at the cost of many small steps and some tens of tolerances; their images under the lags are
         mesh points if there are up to 4 lags.)
-    args : tuple
-        Passed on to `fun`, `lags`, events, switches and changes.
+    args : tuple, or ndarray of shape (runs, parameters)
+        Passed on to `fun`, `lags`, events, switches and changes. An array of two dimensions asks
+        for many runs, one for each row of parameters; `history` and `lags` may then be such arrays
+        too. The runs share their compiled functions, and cores.
     rtol, atol : float; float or array_like, shape (n,)
         The local error is kept below ``atol + rtol * abs(y)``: at the end of a step in the root
         mean square, and within it (by the defect in its middle) in each state.
@@ -113,10 +121,12 @@ def solve_dde(
     max_order : int, optional
         Discontinuities up to this order of derivative become mesh points: by default 5 for up to 4
         lags, 3 for up to 20, then 2. The rest is left to error control.
+    workers : int, optional
+        Threads that share many runs: by default one a core, or one if functions are plain Python.
 
     Returns
     -------
-    DdeResult
+    DdeResult, or list of DdeResult for many runs
         With the fields ``t, y, sol, t_events, y_events, nfev, njev, nlu, status, message, success``
         of SciPy's, and ``t_jumps``, ``breaking_points``, ``modes`` and ``statistics``. A failed
         integration (collapse of the step size, NaN, too many steps, a lag that turns negative,
@@ -149,6 +159,10 @@ def solve_dde(
     .. [2] S. Thompson, L. F. Shampine, "A friendly Fortran DDE solver", Applied Numerical
        Mathematics 56 (2006) 503-516.
 
+    The solver is compiled once after installation. It calls functions that numba has compiled
+    directly, and any other through Python; they may be mixed. A compiled function is called through
+    Python too where `args` holds anything but numbers and arrays of numbers.
+
     Examples
     --------
     The delayed negative feedback y' = -y(t - 1) from y = 1, whose solution is polynomial between
@@ -179,24 +193,48 @@ def solve_dde(
     ... )
     >>> np.exp(result.t_events[0]).round(5)
     array([2., 6.])
+
+    The Mackey-Glass equation, compiled, for three lags at once:
+
+    >>> import numba
+    >>> @numba.njit
+    ... def mackey_glass(t, y, Z, beta):
+    ...     return np.array([beta * Z[0, 0] / (1 + Z[0, 0] ** 10) - 0.1 * y[0]])
+    >>> lags = np.array([[6.0], [12.0], [17.0]])
+    >>> runs = solve_dde(mackey_glass, (0, 300), 0.5, lags, args=np.full((3, 1), 0.2))
+    >>> [float(np.ptp(run.y[0, run.t > 200]).round(2)) for run in runs]
+    [0.31, 0.61, 0.86]
+
+    The same in SymPy:
+
+    >>> import sympy as sp
+    >>> import fluidcc as fc
+    >>> t, beta, tau = sp.symbols("t beta tau")
+    >>> x = sp.Function("x")
+    >>> equations = {x(t): beta * x(t - tau) / (1 + x(t - tau) ** 10) - x(t) / 10}
+    >>> runs = fc.solve_dde(equations, (0, 300), 0.5, args={beta: 0.2, tau: [6, 12, 17]})
+    >>> [float(np.ptp(run.y[0, run.t > 200]).round(2)) for run in runs]
+    [0.31, 0.61, 0.86]
     """
     if not callable(fun):
         raise InvalidInput(f"fun is {shown(fun)}; it must be a function of (t, y, Z).")
+    if lags is None:
+        raise InvalidInput("lags is missing; give a list of times, or a function of (t, y)")
     flag(dense_output, "dense_output")
     t0, tf = _span(t_span)
+    many = isinstance(args, np.ndarray) and args.ndim == 2
+    sets = _sets(args, history, lags) if many else [(args, history, lags)]
+    args, history, lags = sets[0]
     args = _args(args)
-    past = _history(history, t0)
-    delays, count = _lags(lags, t0, past(t0), args)
+    start = _start(history, t0)
+    n = start.size
+    delays, count = _lags(lags, t0, start, args)
+    single = _lag_states(lag_states, count, n)
     if not isinstance(method, str) or method not in METHODS:
         raise UnknownName(f"method {shown(method)} is not known: use one of {', '.join(METHODS)}.")
-    n = past.constant.size
-    watchers, timed = _watchers(events, jumps, switches, t0, tf)
-    _require_takes("fun", fun, 3 + any(w.kind == "switch" for w in watchers) + len(args))
-    for w in [*watchers, *(w for _, w in timed)]:
-        _require_takes(f"{w.kind} {w.index}", w.function, 2 + w.delayed + len(args))
-        if w.change is not None:
-            late = bool(getattr(w.change, "delayed", False))
-            _require_takes(f"the change of {w.kind} {w.index}", w.change, 2 + late + len(args))
+    watchers, changes, timed = _watchers(events, jumps, switches, t0, tf, n, len(args))
+    modes = sum(w.kind == s.SWITCH for w in watchers)
+    names = ("t", "y", "Z", *(["modes"] if modes else []), "args")
     if max_order is None:  # the table grows like count**max_order within the largest lag
         max_order = 5 if count <= FEW else 3 if count <= 20 else 2
     else:
@@ -205,18 +243,31 @@ def solve_dde(
     breaks = [(float(b), 1) for b in known.ravel()]
     if isinstance(history, DdeSolution):
         breaks += [b for b in history.breaking_points if b[0] < t0]
+    past = (n, count) if single is None else (count,)
     problem = Problem(
-        fun, t0, tf, past, delays, count, _lag_states(lag_states, count, n), args, METHODS[method],
-        _samples(t_eval, t0, tf), bool(dense_output),
-        watchers, None if events is None else sum(w.kind == "event" for w in watchers), timed,
-        sorted(breaks),
-        *_tolerances(rtol, atol, n), number(max_step, "max_step", "a positive time", above=0.0,
-        infinite=True),
+        t0, tf, start,
+        Function(history, "history", ("t",), n) if callable(history) else None,
+        delays, count, single, _function(fun, "fun", names, n, len(args)), args,
+        Layout(max(n, count, 1), n, past, modes, parameter_kinds(args)), METHODS[method],
+        _samples(t_eval, t0, tf), bool(dense_output), watchers, changes,
+        None if events is None else sum(w.kind == s.EVENT for w in watchers), timed,
+        sorted(breaks), *_tolerances(rtol, atol, n),
+        number(max_step, "max_step", "a positive time", above=0.0, infinite=True),
         None if first_step is None else number(first_step, "first_step", "a positive time",
         above=0.0),
         whole(max_steps, "max_steps", least=1), max_order,
     )  # fmt: skip
-    return Integration(problem).run()
+    if not many:
+        return solve(problem)
+    runs = []
+    for own, past_of_run, lags_of_run in sets:
+        changed: dict[str, Any] = {"args": own}
+        if not callable(history):
+            changed["start"] = _start(past_of_run, t0)
+        if not callable(lags):
+            changed["lags"], _ = _lags(lags_of_run, t0, start, own)
+        runs.append(replace(problem, **changed))
+    return solve_many(runs, None if workers is None else whole(workers, "workers", least=1))
 
 
 # --- checks of the arguments: each error names the argument, its value, and what would be right ---
@@ -236,6 +287,30 @@ def _require_takes(what: str, function: Any, count: int) -> None:
             f"{what} cannot be called with {count} arguments, as it will be; see solve_dde for "
             f"its form"
         )
+
+
+def _function(
+    given: Callable[..., Any], what: str, names: tuple[str, ...], count: int, args: int
+) -> Function:
+    """A function that will be called with the arguments of those names, the last of them `args`."""
+    _require_takes(what, given, len(names) - 1 + args)
+    return Function(given, what, names, count)
+
+
+def _sets(args: Any, history: Any, lags: Any) -> list[tuple[tuple[float, ...], Any, Any]]:
+    """Parameters, history and lags of each of many runs."""
+    rows = numbers(args, "args", "finite numbers, a row for each run")
+    if not rows.size:
+        raise InvalidInput(f"args has shape {rows.shape}; give a row of parameters for each run")
+    columns: list[Iterable[Any]] = []
+    for what, given in (("history", history), ("lags", lags)):
+        table = isinstance(given, np.ndarray) and given.ndim == 2
+        if table and len(given) != len(rows):
+            raise InvalidInput(
+                f"{what} has {len(given)} rows where args has {len(rows)}; give a row for each run"
+            )
+        columns.append(given if table else [given] * len(rows))
+    return list(zip(map(tuple, rows.tolist()), *columns, strict=True))
 
 
 def _args(args: Any) -> tuple[object, ...]:
@@ -262,8 +337,7 @@ def _span(t_span: Sequence[float]) -> tuple[float, float]:
     return t0, tf
 
 
-def _history(history: Any, t0: float) -> History:
-    function = history if callable(history) else None
+def _start(history: Any, t0: float) -> Array:
     what = f"history({t0:.6g})" if callable(history) else "history"
     given = called(what, history, t0) if callable(history) else history
     if _is_complex(given):
@@ -274,7 +348,7 @@ def _history(history: Any, t0: float) -> History:
     start = np.atleast_1d(numbers(given, what, right))
     if start.size == 0 or start.ndim > 1:
         raise InvalidInput(f"{what} has shape {start.shape}; give {right}")
-    return History(function, start.copy(), t0)
+    return start.copy()
 
 
 def _is_complex(value: Any) -> bool:
@@ -284,15 +358,16 @@ def _is_complex(value: Any) -> bool:
         return False
 
 
-def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[Any, int]:
-    if callable(lags) and args and not _takes(lags, 2 + len(args)) and _takes(lags, 2):
-        plain = lags  # a function of (t, y) alone stays one when fun has further arguments
-
-        def lags(t: float, y: Array, *_: object) -> Any:
-            return plain(t, y)
-
-    what = f"lags({t0:.6g}, y)" if callable(lags) else "lags"
-    given = called(what, lags, t0, y0, *args) if callable(lags) else lags
+def _lags(
+    lags: Any, t0: float, y0: Array, args: tuple[object, ...]
+) -> tuple[Array | Function, int]:
+    names: tuple[str, ...] = ("t", "y", "args")
+    given, what = lags, "lags"
+    if callable(lags):
+        what = f"lags({t0:.6g}, y)"
+        if args and not _takes(lags, 2 + len(args)) and _takes(lags, 2):
+            names = names[:2]  # a function of (t, y) alone stays one when fun has more arguments
+        given = called(what, lags, t0, y0, *(args if "args" in names else ()))
     values = np.atleast_1d(
         numbers(given, what, "a vector of times, one lag for each column of Z", finite=False)
     )
@@ -309,7 +384,9 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
                 f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future; "
                 "give a time of 0 or more"
             )
-    return (lags if callable(lags) else values), values.size
+    if callable(lags):
+        return Function(lags, "lags", names, values.size), values.size
+    return values, values.size
 
 
 def _lag_states(given: Any, count: int, n: int) -> NDArray[np.int64] | None:
@@ -365,11 +442,13 @@ def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
 
 
 def _watchers(
-    events: Any, jumps: Any, switches: Any, t0: float, tf: float
-) -> tuple[list[Watcher], list[tuple[float, Watcher]]]:
-    watchers = [_watcher("event", i, g) for i, g in enumerate(_listed("events", events))]
-    watchers += [_watcher("switch", i, g) for i, g in enumerate(_listed("switches", switches))]
-    timed: list[tuple[float, Watcher]] = []
+    events: Any, jumps: Any, switches: Any, t0: float, tf: float, n: int, args: int
+) -> tuple[list[Watcher], list[Change], list[tuple[float, int]]]:
+    watchers = [_watcher(s.EVENT, i, g, args) for i, g in enumerate(_listed("events", events))]
+    for i, g in enumerate(_listed("switches", switches)):
+        watchers.append(_watcher(s.SWITCH, i, g, args))
+    changes: list[Change] = []
+    timed: list[tuple[float, int]] = []
     for i, jump in enumerate(_listed("jumps", jumps)):
         try:
             when, change = jump
@@ -382,20 +461,23 @@ def _watchers(
                 f"jumps[{i}]: change is {shown(change)}; give a function of (t, y) for the new "
                 f"state."
             )
-        w = _watcher("jump", i, when if callable(when) else change)
-        w.change = change
         if callable(when):
-            watchers.append(w)
-            continue
-        for t in np.atleast_1d(
-            numbers(when, f"jumps[{i}]: when", "a function, or finite times")
-        ).ravel():
-            if not t0 <= t <= tf:
-                raise InvalidInput(
-                    f"jumps[{i}] is at t = {t}: it must lie within t_span = ({t0}, {tf})."
-                )
-            timed.append((float(t), w))
-    return watchers, sorted(timed, key=lambda pair: pair[0])
+            watchers.append(_watcher(s.JUMP, i, when, args))
+        else:
+            timed += [(t, i) for t in _times(when, f"jumps[{i}]", t0, tf)]
+        delayed = bool(getattr(change, "delayed", False))
+        names = ("t", "y", "Z", "args") if delayed else ("t", "y", "args")
+        what = f"the change of jump {i}"
+        changes.append(Change(_function(change, what, names, n, args), delayed))
+    return watchers, changes, sorted(timed, key=lambda pair: pair[0])
+
+
+def _times(when: Any, what: str, t0: float, tf: float) -> list[float]:
+    times = np.atleast_1d(numbers(when, f"{what}: when", "a function, or finite times")).ravel()
+    for t in times:
+        if not t0 <= t <= tf:
+            raise InvalidInput(f"{what} is at t = {t}: it must lie within t_span = ({t0}, {tf}).")
+    return times.tolist()
 
 
 def _listed(what: str, given: Any) -> Iterable[Any]:
@@ -408,14 +490,15 @@ def _listed(what: str, given: Any) -> Iterable[Any]:
     return given
 
 
-def _watcher(kind: str, index: int, g: Any) -> Watcher:
+def _watcher(kind: int, index: int, g: Any, args: int) -> Watcher:
+    what = f"{('event', 'jump', 'switch')[kind]} {index}"
     if not callable(g):
-        raise InvalidInput(f"{kind} {index} is {shown(g)}; it must be a function.")
-    what = f"{kind} {index}"
+        raise InvalidInput(f"{what} is {shown(g)}; it must be a function.")
     direction = number(getattr(g, "direction", 0.0), f"direction of {what}", "-1, 0 or +1")
     terminal = getattr(g, "terminal", None)
     if not isinstance(terminal, bool | np.bool_ | None):
         terminal = whole(terminal, f"terminal of {what}")
-    return Watcher(
-        kind, index, g, bool(getattr(g, "delayed", kind == "switch")), direction, int(terminal or 0)
-    )
+    delayed = bool(getattr(g, "delayed", kind == s.SWITCH))
+    names = ("t", "y", "Z", "args") if delayed else ("t", "y", "args")
+    function = _function(g, what, names, 1, args)
+    return Watcher(kind, index, function, delayed, int(np.sign(direction)), int(terminal or 0))

@@ -15,173 +15,193 @@ never force small steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
-import numpy as np
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.dde import state as s
+from fluidcc.numerics.dde.past import polynomial, slope
+from fluidcc.numerics.dde.state import CFG, Run
 
-from fluidcc.numerics.dde.history import Array, Delays, returned, shift_polynomial
-from fluidcc.numerics.tableaus import Tableau
+__all__ = ["EPS", "attempt", "expected_slope"]
 
-__all__ = ["Failure", "Stepper", "Trial", "rms"]
-
-_POWERS = np.array(
-    [[0.5, 1.0], [0.25, 1.0], [0.125, 1.0], [0.0625, 1.0]]
-)  # (u, u^2, u^3, u^4) at u = 1/2 and 1
-_SLOPES = np.array([1.0, 1.0, 0.75, 0.5])  # of (u, u^2, u^3, u^4) at u = 1/2
+EPS = 2.220446049250313e-16
 _DEFECT = 6.0  # in the middle, for t^4, by the largest error of the dense output (both pairs: 6.07)
 _MAX_PASSES = 12
 
 
-class Failure(Exception):
-    """The integration cannot go on; the message becomes that of the result."""
+@njit(**CFG)
+def _predict(run: Run) -> None:
+    """A first guess of the dense output: the last piece continued from where it ended, or a
+    straight line.
+    """
+    g, old, u, r = run.guess, run.before_q, run.cut, run.h / run.before_h
+    if not run.smooth or run.h > 2 * run.before_h or run.h <= run.shortest:
+        for i in range(run.n):
+            g[4 * i] = run.h * run.rate[i]
+            g[4 * i + 1] = g[4 * i + 2] = g[4 * i + 3] = 0.0
+        return
+    for i in range(0, 4 * run.n, 4):  # p(cut + r v) - p(cut) in powers of v
+        a, b, c, d = old[i], old[i + 1], old[i + 2], old[i + 3]
+        g[i] = (a + u * (2 * b + u * (3 * c + u * 4 * d))) * r
+        g[i + 1] = (b + u * (3 * c + u * 6 * d)) * r**2
+        g[i + 2] = (c + u * 4 * d) * r**3
+        g[i + 3] = d * r**4
 
 
-@dataclass(slots=True)
-class Trial:
-    """A step from (t, y) of size h, with its dense output ``y + q @ (u, u^2, u^3, u^4)``."""
-
-    t: float
-    h: float
-    y: Array
-    q: Array
-    y_end: Array
-    rate_end: Array
-    error: float  # in units of the tolerance
-    problem: str = ""  # why it cannot be judged by its error
-
-    def time(self, u: float) -> float:
-        return self.t + u * self.h
-
-    def at(self, u: float) -> Array:
-        q = self.q
-        value: Array = self.y + u * (q[:, 0] + u * (q[:, 1] + u * (q[:, 2] + u * q[:, 3])))
-        return value
+@njit(**CFG)
+def expected_slope(run: Run, i: int) -> float:
+    """y' of state i at the end of the trial step, if the previous piece went on."""
+    if not run.smooth:
+        return run.rate[i]
+    q, u = run.before_q, run.cut + run.h / run.before_h
+    a, b, c, d = q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3]
+    return (a + u * (2 * b + u * (3 * c + u * 4 * d))) / run.before_h
 
 
-class Stepper:
-    """The right-hand side with its delayed states, and trial steps of one pair."""
-
-    def __init__(
-        self,
-        fun: Callable[..., object],
-        args: tuple[object, ...],
-        pair: Tableau,
-        delays: Delays,
-        rtol: float,
-        atol: Array,
-        modes: Array | None,
-    ) -> None:
-        self.fun, self.args, self.pair, self.delays = fun, args, pair, delays
-        self.rtol, self.atol, self.modes = rtol, atol, modes
-        self.stages = [(c, pair.A[i, :i]) for i, c in enumerate(pair.C.tolist())][1:]
-        self.nfev = 0
-        self.passes = 0  # repetitions of steps that look into themselves
-
-    def evaluate(self, t: float, y: Array, z: Array) -> Array:
-        """The right-hand side."""
-        self.nfev += 1
-        modes = () if self.modes is None else (self.modes,)
-        return returned(self.fun(t, y, z, *modes, *self.args), y.size, "fun", t)
-
-    def tolerance(self, y: Array, y_end: Array) -> Array:
-        """The error allowed in each state."""
-        allowed: Array = self.atol + self.rtol * np.maximum(np.abs(y), np.abs(y_end))
-        return allowed
-
-    def rate(self, t: float, y: Array) -> Array:
-        """The right-hand side at a mesh point."""
-        return self.evaluate(t, y, self.delays.at_mesh(t, y))
-
-    def predict(self, h: float, rate: Array, previous: Trial | None, u: float) -> Array:
-        """A first guess of the dense output: the last piece continued from its u, or a straight
-        line.
-        """
-        if previous is not None and h <= 2 * previous.h and h > self.delays.least:
-            continued: Array = shift_polynomial(previous.q, u, h / previous.h)
-            return continued
-        q = np.zeros((rate.size, 4))
-        q[:, 0] = h * rate
-        return q
-
-    def attempt(
-        self, t: float, y: Array, h: float, rate: Array, previous: Trial | None, u: float
-    ) -> Trial:
-        """A step of size h from (t, y), where the right-hand side is `rate`; nothing is kept of
-        it.
-        """
-        pair, q = self.pair, self.predict(h, rate, previous, u)
-        k = np.empty((7, y.size))
-        k[0] = rate
-        trial = Trial(t, h, y, q, y, rate, math.inf)
-        before = math.inf
-        for number in range(_MAX_PASSES):
-            implicit, least = self._stages(k, t, y, h, q)
-            new = h * (k.T @ pair.P)
-            trial.y_end = y + h * (pair.B @ k)
-            if not np.isfinite(trial.y_end).all() or not np.isfinite(k[6]).all():
-                trial.problem = "not finite"
-                return trial
-            scale = self.tolerance(y, trial.y_end)
-            if not implicit:
-                q = new
-                break
-            change = rms(((new - q) @ _POWERS) / scale[:, None])
-            q, self.passes = new, self.passes + (number > 0)
-            ratio = change / before if before > 0 else 0.0
-            if _converged(change, ratio, number, y, scale):
-                break
-            if number >= 3 and ratio > 0.9:
-                trial.problem = "no fixed point"
-                return trial
-            before = change
-        else:
-            trial.problem = "no fixed point"
-            return trial
-        if least < -10 * self.rtol * max(abs(t), h):
-            trial.problem = "negative lag"
-        trial.q, trial.rate_end = q, k[6].copy()
-        trial.error = rms(h * (pair.E @ k) / scale)
-        if trial.error <= 1.0:
-            defect = self._defect(trial, scale) / _DEFECT
-            trial.problem = trial.problem or ("" if math.isfinite(defect) else "not finite")
-            trial.error = max(trial.error, defect)
-        return trial
-
-    def _defect(self, trial: Trial, scale: Array) -> float:
-        """By how much the dense output fails the equation in the middle of the step, in units of
-        the tolerance.
-
-        The largest, for a kink may be that of one state among hundreds.
-        """
-        t, h, y = trial.time(0.5), trial.h, trial.at(0.5)
-        z, _ = self.delays.states(t, y, trial.t, h, trial.y, trial.q)
-        return float(np.abs((h * self.evaluate(t, y, z) - trial.q @ _SLOPES) / scale).max())
-
-    def _stages(self, k: Array, t: float, y: Array, h: float, q: Array) -> tuple[bool, float]:
-        """Fill the stages k[1:]; whether any looked into the step, and the least lag at its end."""
-        implicit = False
-        for i, (node, weights) in enumerate(self.stages, 1):
-            stage = y + h * (weights @ k[:i])
-            now = t + node * h
-            z, inside = self.delays.states(now, stage, t, h, y, q)
-            implicit = implicit or inside
-            k[i] = self.evaluate(now, stage, z)
-        return implicit, self.delays.smallest
+@njit(**CFG)
+def _stages(run: Run) -> bool:
+    """Fill the stages k[1:]; return whether any looked into the step."""
+    n, h, k, A, y, stage, out = run.n, run.h, run.k, run.A, run.y, run.stage, run.out
+    implicit = False
+    for i in range(n):
+        k[i] = run.rate[i]
+    for j in range(1, 7):
+        for i in range(n):
+            increment = 0.0
+            for l in range(j):
+                increment += A[7 * j + l] * k[n * l + i]
+            stage[i] = y[i] + h * increment
+        inside = slope(run, run.t + run.C[j] * h, run.t, h, y, run.guess)
+        implicit = implicit or inside
+        for i in range(n):
+            k[n * j + i] = out[i]
+    return implicit
 
 
-def rms(x: Array) -> float:
-    """Root mean square."""
-    flat = x.ravel()
-    return math.sqrt(float(flat @ flat) / max(flat.size, 1))
+@njit(**CFG)
+def _combine(run: Run) -> bool:
+    """The end and the dense output from the stages, and the error allowed; return whether all is
+    finite.
+    """
+    n, h, k, q, B, P = run.n, run.h, run.k, run.q, run.B, run.P
+    finite = True
+    for i in range(n):
+        increment = a = b = c = d = 0.0
+        for l in range(7):
+            slope_l = k[n * l + i]
+            increment += B[l] * slope_l
+            a += P[4 * l] * slope_l
+            b += P[4 * l + 1] * slope_l
+            c += P[4 * l + 2] * slope_l
+            d += P[4 * l + 3] * slope_l
+        end = run.y_end[i] = run.y[i] + h * increment
+        finite = finite and math.isfinite(end) and math.isfinite(k[6 * n + i])
+        run.allowed[i] = run.atol[i] + run.rtol * max(abs(run.y[i]), abs(end))
+        q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3] = h * a, h * b, h * c, h * d
+    return finite
 
 
-def _converged(change: float, ratio: float, number: int, y: Array, scale: Array) -> bool:
+@njit(**CFG)
+def _change(run: Run) -> float:
+    """By how much the last pass changed the dense output in the middle and at the end, in units of
+    the tolerance.
+    """
+    total = 0.0
+    for i in range(run.n):
+        c = 4 * i
+        a, b = run.q[c] - run.guess[c], run.q[c + 1] - run.guess[c + 1]
+        d, e = run.q[c + 2] - run.guess[c + 2], run.q[c + 3] - run.guess[c + 3]
+        middle, end = 0.5 * a + 0.25 * b + 0.125 * d + 0.0625 * e, a + b + d + e
+        total += (middle / run.allowed[i]) ** 2 + (end / run.allowed[i]) ** 2
+    return math.sqrt(total / (2 * run.n))
+
+
+@njit(**CFG)
+def _converged(run: Run, change: float, ratio: float, number: int) -> bool:
     """Whether what further passes would still change is a hundredth of the tolerance, or
     rounding.
     """
-    if change <= max(
-        1e-3, 16 * np.finfo(float).eps * float(np.max(np.abs(y) / scale, initial=0.0))
-    ):
+    largest = 0.0
+    for i in range(run.n):
+        largest = max(largest, abs(run.y[i]) / run.allowed[i])
+    if change <= max(1e-3, 16 * EPS * largest):
         return True
     return number >= 2 and ratio < 0.5 and change * ratio / (1 - ratio) <= 1e-2
+
+
+@njit(**CFG)
+def _passes(run: Run) -> int:
+    """Compute the step, repeated until it agrees with what it reads of itself; return its
+    problem.
+    """
+    before = math.inf
+    for number in range(_MAX_PASSES):
+        implicit = _stages(run)
+        if not _combine(run):
+            return s.NOT_FINITE
+        if not implicit:
+            return s.NO_PROBLEM
+        run.passes += number > 0
+        change = _change(run)
+        ratio = change / before if before > 0 else 0.0
+        if _converged(run, change, ratio, number):
+            return s.NO_PROBLEM
+        if number >= 3 and ratio > 0.9:
+            return s.NO_FIXED_POINT
+        before = change
+        for i in range(4 * run.n):
+            run.guess[i] = run.q[i]
+    return s.NO_FIXED_POINT
+
+
+@njit(**CFG)
+def _embedded(run: Run) -> float:
+    """The error by the embedded solution, in units of the tolerance."""
+    n, total = run.n, 0.0
+    for i in range(n):
+        error = 0.0
+        for l in range(7):
+            error += run.E[l] * run.k[n * l + i]
+        total += (run.h * error / run.allowed[i]) ** 2
+    return math.sqrt(total / n)
+
+
+@njit(**CFG)
+def _defect(run: Run) -> float:
+    """By how much the dense output fails the equation in the middle of the step, in units of the
+    tolerance.
+
+    The largest, for a kink may be that of one state among hundreds.
+    """
+    q, largest = run.q, 0.0
+    for i in range(run.n):
+        run.stage[i] = polynomial(run.y, q, i, i, 0.5)
+    slope(run, run.t + 0.5 * run.h, run.t, run.h, run.y, q)
+    for i in range(run.n):
+        c = 4 * i
+        middle = q[c] + q[c + 1] + 0.75 * q[c + 2] + 0.5 * q[c + 3]
+        defect = abs((run.h * run.out[i] - middle) / run.allowed[i])
+        if not defect <= largest:
+            largest = defect
+        if math.isnan(defect):
+            break
+    return largest
+
+
+@njit(**CFG)
+def attempt(run: Run) -> None:
+    """A step of size h from (t, y), where the right-hand side is `rate`: its end, dense output,
+    error, and whether there is a problem.
+    """
+    _predict(run)
+    run.error = math.inf
+    run.problem = _passes(run)
+    if run.problem != s.NO_PROBLEM:
+        return
+    if run.function[s.LAGS] != 0 and run.least_lag < -10 * run.rtol * max(abs(run.t), run.h):
+        run.problem = s.NEGATIVE_LAG
+    run.error = _embedded(run)
+    if run.error <= 1.0:
+        defect = _defect(run) / _DEFECT
+        if not math.isfinite(defect) and run.problem == s.NO_PROBLEM:
+            run.problem = s.NOT_FINITE
+        run.error = max(run.error, defect)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fluidcc.numerics.dde import solve as dde
-from fluidcc.numerics.dde.events import root
 from tests.numerics.dde.problems import WALTMAN_START, WALTMAN_TIMES, waltman, waltman_lags
 
 solve_dde: Callable[..., Any] = dde.solve_dde  # what the result holds depends on the arguments
@@ -213,8 +212,15 @@ def test_a_sliding_mode_is_refused() -> None:
         (lambda x: (0.7 - x) ** 9, 0.0, 1.0, 0.7),
     ],
 )
-def test_root(f: Callable[[float], float], low: float, high: float, zero: float) -> None:
-    x = root(f, low, high)
+def test_zeros_are_found_to_rounding_on_the_far_side(
+    f: Callable[[float], float], low: float, high: float, zero: float
+) -> None:
+    """In one step from low to high, on which nothing depends but the time."""
+    result = solve_dde(
+        lambda t, y, Z: [0.0], (low - 1, high), 0.0, [], breaking_points=[low],
+        events=lambda t, y: f(max(t, low)) + (t < low), first_step=1.0,
+    )  # fmt: skip
+    (x,) = result.t_events[0]
     assert f(x) <= 0
     assert x == pytest.approx(zero, abs=1e-15 if zero != 0.7 else 1e-2)
 

@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fluidcc.numerics.dde.driver import Integration
-from fluidcc.numerics.dde.history import BreakingPoints, History
+from fluidcc.numerics.dde import run as module
 from fluidcc.numerics.dde.solve import solve_dde
 
 
 def test_a_history_is_never_asked_beyond_its_piece() -> None:
+    """A lag that grows from 0.5 to 1.5 leaves the piece that ends at -1 and comes to that before;
+    steps that cross the break go on with the cubic.
+    """
     asked: list[float] = []
 
-    def past(t: float) -> np.ndarray:
+    def past(t: float) -> list[float]:
         asked.append(t)
-        return np.array([t**3 if t < -1 else 5.0])
+        return [t**3 if t < -1 else 5.0, 0.0]
 
-    history = History(past, np.array([5.0]), 0.0)
-    asked.clear()
-    assert history.piece(-0.9, -math.inf, -1.0)[0] == pytest.approx(
-        (-0.9) ** 3
-    )  # the cubic, continued
-    assert history.piece(-1.0, -math.inf, -1.0)[0] == pytest.approx(-1.0)
-    assert max(asked) < -1
-    asked.clear()
-    assert history.piece(0.2, -1.0, 0.0)[0] == 5.0
-    assert history.piece(-1.1, -1.0, 0.0)[0] == 5.0
+    def lag(t: float, y: np.ndarray) -> list[float]:
+        return [0.5 + 2 * t]
+
+    options = {"breaking_points": [-1.0], "rtol": 1e-9, "atol": 1e-9, "max_step": 0.2}
+    run = solve_dde(lambda t, y, Z: [0.0, Z[0, 0]], (0, 1), past, lag, **options)  # type: ignore[arg-type]
     assert max(asked) <= 0
-    assert min(asked) > -1
-
-
-def test_a_history_is_not_asked_earlier_than_it_is_needed() -> None:
-    def past(t: float) -> np.ndarray:
-        return np.array([math.log(t)])  # raises where t is not positive
-
-    history = History(past, np.array([math.log(0.1)]), 0.1)
-    assert history.piece(0.04, -math.inf, 0.1)[0] == math.log(0.04)
-    for beyond in (0.11, 0.2, 1.0):  # the cubic through four points from 0.04 to 0.1
-        nodes = np.array([0.1, 0.1 - min(beyond - 0.1, 0.02)])
-        nodes = nodes[0] - np.arange(4) * (nodes[0] - nodes[1])
-        cubic = np.polynomial.Polynomial.fit(nodes, np.log(nodes), 3)
-        assert history.piece(beyond, -math.inf, 0.1)[0] == pytest.approx(cubic(beyond), rel=1e-9)
+    assert -1.0 not in asked
+    assert run.y[1, -1] == pytest.approx(2.5 - (1.5**4 - 1) / 4, abs=1e-8)
 
 
 def test_a_history_may_be_defined_no_further_back_than_the_lags_reach() -> None:
@@ -59,29 +45,29 @@ def test_a_history_may_be_defined_no_further_back_than_the_lags_reach() -> None:
 
 
 def test_memory_is_bounded_by_the_largest_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[Integration] = []
-    start = Integration._start
+    runs: list[Any] = []
+    prepare = module._prepare
 
-    def started(self: Integration) -> None:
-        runs.append(self)
-        start(self)
+    def prepared(*arguments: Any) -> Any:
+        run, kept = prepare(*arguments)
+        runs.append(run)
+        return run, kept
 
-    monkeypatch.setattr(Integration, "_start", started)
+    monkeypatch.setattr(module, "_prepare", prepared)
     for dense in (False, True):
         solve_dde(lambda t, y, Z: -Z[:, 0], (0, 500), 1.0, [1.0], max_step=0.5, dense_output=dense)
-    short, long = (run.pieces for run in runs)
-    assert short.total == long.total >= 1000
-    assert short.starts.size == 64
-    assert long.starts.size >= 1000
+    short, long = runs
+    assert short.base + short.n_pieces == long.n_pieces >= 1000
+    assert short.most_pieces == 64
+    assert long.most_pieces >= 1000
 
 
 def test_coincident_points_take_the_lower_order_and_high_orders_are_dropped() -> None:
-    points = BreakingPoints(3)
-    assert points.add(0.0, 1, 0) == 0
-    assert points.add(1.0, 2, 5) == 1
-    assert points.add(1.0, 0, 5) == 1
-    assert points.add(2.0, 3, 9) is None
-    assert (points.times, points.orders) == ([0.0, 1.0], [1, 0])
-    assert points.landed == [(0.0, 1), (1.0, 0), (2.0, 3)]
-    assert points.interval(1) == (0.0, 1.0)
-    assert points.interval(2) == (1.0, math.inf)
+    """A jump at 1, where a kink of order 2 lands; with max_order = 2 nothing of order 3 is seen."""
+    run = solve_dde(
+        lambda t, y, Z: -Z[:, 0], (0, 3.5), 1.0, [1.0], jumps=[(1.0, lambda t, y: y + 1)],
+        max_order=2, dense_output=True,
+    )  # fmt: skip
+    np.testing.assert_array_equal(run.breaking_points, [[1, 0], [2, 1], [3, 2]])
+    assert run.sol is not None
+    assert run.sol.breaking_points == [(0.0, 1), (1.0, 0), (2.0, 1)]

@@ -115,8 +115,8 @@ def test_an_empty_span_gives_the_start() -> None:
 def test_result_reads_like_scipys() -> None:
     result = solve_dde(fun, (0, 1), 1.0, [1.0], events=lambda t, y: y[0] + 5)
     assert result["success"]
-    assert result.t_events[0].shape == (0,)  # type: ignore[index]
-    assert result.y_events[0].shape == (0, 1)  # type: ignore[index]
+    assert result.t_events[0].shape == (0,)
+    assert result.y_events[0].shape == (0, 1)
     assert solve_dde(fun, (0, 1), 1.0, [1.0]).t_events is None
     assert "success=True" in repr(result)
     with pytest.raises(KeyError):

@@ -1,0 +1,263 @@
+"""`solve_dde` against hand-written loops and JiTCDDE, whole calls at equal error.
+
+The Mackey-Glass equation with a constant lag, and mosquitoes in the seasons: 13 states with six
+lags among them, after D. A. Ewing, C. A. Cobbold, B. V. Purse, M. A. Nunn and S. M. White, Journal
+of Theoretical Biology 400 (2016) 65-79, with simpler rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import chdir
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+import fluidcc as fc
+from benchmarks.speed import Row, Skipped
+from fluidcc.laws.delay_equations import compiled_equations
+from tests.numerics.dde.test_kinks import small_steps
+
+__all__ = ["mackey_glass", "mosquitoes"]
+
+END, LAG, RUNS = 1000.0, 17.0, 10_000
+ERROR = 1e-6  # at which all are compared, the largest at the samples
+TOLERANCES = [m * 10.0**-p for p in range(4, 13) for m in (5, 2, 1)]
+REPEATS = 20
+
+Solve = Callable[[float], tuple[float, Any]]  # seconds and samples, by tolerance or number of steps
+
+
+def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    begin = perf_counter()
+    found = run()
+    return perf_counter() - begin, found
+
+
+def _at_equal_error(solve: Solve, settings: Any, truth: Any) -> tuple[float, str]:
+    """Least seconds with the first setting whose error is small enough, and what it was."""
+    for setting in settings:
+        seconds, found = solve(setting)
+        wrong = np.abs(found - truth).max() / max(1.0, np.abs(truth).max())
+        if wrong <= ERROR:
+            best = min(seconds, *(solve(setting)[0] for _ in range(REPEATS)))
+            return best, f"{best * 1e3:.3f} ms (setting {setting:.3g}, error {wrong:.1e})"
+    raise Skipped(f"no setting gives an error of {ERROR:.0e}")
+
+
+def _compared(
+    name: str, parts: list[tuple[str, Solve, Any, str, float]], truth: Any
+) -> Iterator[Row]:
+    """A row for each way of solving; the first is `solve_dde`, to which the others are ratios."""
+    ours = 0.0
+    for who, solve, settings, sense, wanted in parts:
+        try:
+            seconds, text = _at_equal_error(solve, settings, truth)
+        except Exception as problem:  # of a package that is missing, or a compiler
+            yield Row(f"{name} {who}", f"skipped: {problem}")
+            continue
+        ours = ours or seconds
+        yield Row(f"{name} {who}", text)
+        if sense:
+            value = ours / seconds if sense == "<=" else seconds / ours
+            met = value <= wanted if sense == "<=" else value >= wanted
+            yield Row(f"{name} ratio", f"{value:.1f} ({who})", f"{sense} {wanted:g}", met)
+
+
+# --- Mackey-Glass ---------------------------------------------------------------------------------
+
+
+@njit
+def _mackey_glass(t: float, y: Any, Z: Any, beta: float) -> Any:
+    return np.array([beta * Z[0, 0] / (1 + Z[0, 0] ** 10) - 0.1 * y[0]])
+
+
+def _plain_mackey_glass(t: float, y: Any, Z: Any, beta: float) -> Any:
+    past = Z[0, 0]
+    return [beta * past / (1 + past**10) - 0.1 * y[0]]
+
+
+@njit
+def _ring(beta: float, k: int, every: int, samples: int) -> Any:
+    """The classical method with k steps a lag on a ring buffer, by hand; the past between two steps
+    by cubic Hermite interpolation. Samples every so many steps.
+    """
+    h = LAG / k
+    out, x = np.empty(samples), 0.5
+    past, slope = np.full(k, 0.5), np.zeros(k)
+    out[0] = x
+    for i in range((samples - 1) * every):
+        j = i % k
+        a, b = past[j], past[(j + 1) % k] if i + 1 != k else 0.5
+        m = (a + b) / 2 + h / 8 * (slope[j] - (slope[(j + 1) % k] if i + 1 != k else 0.0))
+        fa, fm, fb = beta * a / (1 + a**10), beta * m / (1 + m**10), beta * b / (1 + b**10)
+        k1 = fa - 0.1 * x
+        k2 = fm - 0.1 * (x + h / 2 * k1)
+        k3 = fm - 0.1 * (x + h / 2 * k2)
+        k4 = fb - 0.1 * (x + h * k3)
+        past[j], slope[j] = x, k1
+        x += h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        if (i + 1) % every == 0:
+            out[(i + 1) // every] = x
+    return out
+
+
+def mackey_glass() -> Iterator[Row]:
+    """Ours compiled and plain, a loop by hand, JiTCDDE, and ten thousand runs in one call."""
+    step = 4.25  # a quarter of the lag
+    count = int(END / step)
+    times = step * np.arange(count + 1)
+    truth = _ring(0.2, 8000, 2000, count + 1)
+
+    def ours(fun: Any) -> Solve:
+        def solve(rtol: float) -> tuple[float, Any]:
+            tight = {"rtol": rtol, "atol": rtol, "t_eval": times, "args": (0.2,)}
+            run = lambda: fc.solve_dde(fun, (0, times[-1]), 0.5, [LAG], **tight).y[0]  # noqa: E731
+            return _timed(run)
+
+        return solve
+
+    def by_hand(k: float) -> tuple[float, Any]:
+        return _timed(lambda: _ring(0.2, int(k), int(k) // 4, count + 1))
+
+    by_hand(4)
+    yield from _compared("Mackey-Glass", [
+        ("fluidcc", ours(_mackey_glass), TOLERANCES, "", 0.0),
+        ("loop by hand", by_hand, range(40, 4000, 4), "<=", 10.0),
+        ("JiTCDDE", _jitcdde(_mackey_glass_jitcdde, 1, times, LAG), TOLERANCES, ">=", 20.0),
+        ("fluidcc, plain fun", ours(_plain_mackey_glass), TOLERANCES, "", 0.0),
+    ], truth)  # fmt: skip
+    betas = np.linspace(0.15, 0.25, RUNS)[:, None]
+    many = {"t_eval": times, "args": betas, "rtol": 1e-6, "atol": 1e-6}
+    seconds, _ = _timed(lambda: fc.solve_dde(_mackey_glass, (0, times[-1]), 0.5, [LAG], **many))
+    yield Row(f"{RUNS} Mackey-Glass", f"{seconds:.1f} s in one call (rtol 1e-06)")
+
+
+def _mackey_glass_jitcdde(y: Any, t: Any) -> tuple[list[Any], list[float]]:
+    past = y(0, t - LAG)
+    return [0.2 * past / (1 + past**10) - 0.1 * y(0)], [0.5]
+
+
+def _jitcdde(
+    equations: Callable[[Any, Any], tuple[list[Any], list[float]]],
+    first: int,
+    times: Any,
+    longest: float,
+) -> Solve:
+    """JiTCDDE, compiled at the first call; samples of the first states."""
+    ready: list[Any] = []
+
+    def solve(rtol: float) -> tuple[float, Any]:
+        from jitcdde import jitcdde, t, y
+
+        f, start = equations(y, t)
+        if not ready:
+            dde = jitcdde(f, n=len(f), max_delay=longest, verbose=False)
+            with TemporaryDirectory() as folder, chdir(folder):
+                dde.compile_C(simplify=False, do_cse=True)
+            ready.append(dde)
+        dde = ready[0]
+
+        def run() -> Any:
+            dde.purge_past()
+            dde.set_integration_parameters(rtol=rtol, atol=rtol, first_step=1e-3, max_step=longest)
+            dde.constant_past(start)
+            dde.adjust_diff(shift_ratio=1e-9)
+            return np.array([start, *(dde.integrate(s) for s in times[1:])]).T[:first].squeeze()
+
+        return _timed(run)
+
+    return solve
+
+
+# --- mosquitoes -----------------------------------------------------------------------------------
+
+YEARS, YEAR = 2.0, 2 * math.pi / 365
+START = [100.0, 100.0, 30.0, 10.0, 0.43, 0.37, 0.61, 16.7, 33.3, 12.5, 16.7, 33.3, 16.7]
+
+
+def _mosquitoes(x: Callable[[int, Any], Any], t: Any, cos: Callable[[Any], Any]) -> list[Any]:
+    """Rates of change of eggs, larvae, pupae, adults; of the shares that survive each stage; of the
+    durations of the stages, and of earlier stages where one of today began.
+
+    x(i, s) is state i at time s.
+    """
+
+    def seasonal(low: float, high: float) -> Callable[[Any], Any]:
+        return lambda s: low + (high - low) * (1 - cos(YEAR * s)) / 2
+
+    egg, larva, pupa = seasonal(0.06, 0.16), seasonal(0.03, 0.09), seasonal(0.08, 0.28)
+    births, dying, eaten = seasonal(5.0, 9.0), 0.05, 1e-4
+    eggs, larvae, pupae, adults, eggs_live, larvae_live, pupae_live = (x(i, t) for i in range(7))
+    a, b, c = (t - x(i, t) for i in (7, 8, 9))  # when eggs, larvae and pupae of today began
+    ab, bc = b - x(10, t), c - x(11, t)  # when these larvae, pupae were eggs, larvae
+    abc = bc - x(12, t)
+    hatch = births(a) * x(3, a) * eggs_live * egg(t) / egg(a)
+    hatched = births(ab) * x(3, ab) * x(4, b) * egg(b) / egg(ab)
+    pupate = hatched * larvae_live * larva(t) / larva(b)
+    pupated = births(abc) * x(3, abc) * x(4, bc) * egg(bc) / egg(abc)
+    pupated *= x(5, c) * larva(c) / larva(bc)
+    emerge = pupated * pupae_live * pupa(t) / pupa(c)
+    death, death_then = dying + eaten * larvae, dying + eaten * x(1, b)
+    of_larvae, of_pupae = 1 - larva(t) / larva(b), 1 - pupa(t) / pupa(c)
+    of_earlier_larvae = (1 - of_pupae) * (1 - larva(c) / larva(bc))
+    return [
+        births(t) * adults - hatch - dying * eggs,
+        hatch - pupate - death * larvae,
+        pupate - emerge - dying * pupae,
+        emerge - 2 * dying * adults,
+        eggs_live * dying * (egg(t) / egg(a) - 1),
+        larvae_live * (death_then * larva(t) / larva(b) - death),
+        pupae_live * dying * (pupa(t) / pupa(c) - 1),
+        1 - egg(t) / egg(a),
+        of_larvae,
+        of_pupae,
+        (1 - of_larvae) * (1 - egg(b) / egg(ab)),
+        of_earlier_larvae,
+        (1 - of_pupae - of_earlier_larvae) * (1 - egg(bc) / egg(abc)),
+    ]
+
+
+def mosquitoes() -> Iterator[Row]:
+    """From SymPy, against the classical method with fixed steps on the same compiled equations, and
+    JiTCDDE.
+    """
+    import sympy as sp
+
+    t, states = sp.Symbol("t"), [sp.Function(f"x{i}") for i in range(13)]
+    rates = _mosquitoes(lambda i, s: states[i](s), t, sp.cos)
+    equations = {x(t): f for x, f in zip(states, rates, strict=True)}
+    made = compiled_equations({"fun": equations, "history": START})
+    times = np.linspace(0, YEARS * 365, 74)
+    given = (made["fun"], (0, times[-1]), START, made["lags"])
+    truth = fc.solve_dde(*given, rtol=1e-12, atol=1e-12, t_eval=times).y
+
+    def ours(rtol: float) -> tuple[float, Any]:
+        return _timed(lambda: fc.solve_dde(*given, rtol=rtol, atol=rtol, t_eval=times).y)
+
+    start = np.array(START)
+    past = njit(lambda t: start)
+
+    def by_hand(steps: float) -> tuple[float, Any]:
+        count = int(steps) * 73
+        run = lambda: small_steps(made["fun"], made["lags"], past, times[-1], count)  # noqa: E731
+        seconds, found = _timed(run)
+        return seconds, found[:: int(steps)].T
+
+    by_hand(1)
+
+    def jitcdde_equations(y: Any, t: Any) -> tuple[list[Any], list[float]]:
+        from symengine import cos
+
+        return _mosquitoes(lambda i, s: y(i, s), t, cos), START
+
+    them = _jitcdde(jitcdde_equations, 13, times, 200.0)
+    yield from _compared("Mosquitoes", [
+        ("fluidcc", ours, TOLERANCES, "", 0.0),
+        ("loop by hand", by_hand, [2**k for k in range(12)], "", 0.0),
+        ("JiTCDDE", them, TOLERANCES, ">=", 5.0),
+    ], truth)  # fmt: skip

@@ -1,0 +1,295 @@
+"""The past of a delay equation: the given history, the polynomial pieces of the steps taken since,
+its breaking points, and which smooth piece of it each delayed argument is in.
+
+A delay carries every kink of the solution forward: where ``t - lag`` passes a point at which the
+derivative of order p jumps, the derivative of order p + 1 jumps. Points of order up to that of the
+method must be mesh points; those whose image still matters are kept in a table, and cut the past
+into smooth intervals: interval k lies between points k - 1 and k.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.dde import state as s
+from fluidcc.numerics.dde.state import CFG, Floats, Run
+
+__all__ = [
+    "add_piece", "add_point", "arguments", "ask", "fail", "forget", "high_end", "land", "locate",
+    "look_up", "low_end", "next_landing", "polynomial", "slope",
+]  # fmt: skip
+
+_NONE = 1 << 62  # no point: this lag carries none forward
+
+
+@njit(**CFG)
+def fail(run: Run, code: int, where: int, when: float) -> None:
+    """End the run: `code` says why, `where` of which lag or watcher, `when` at what time."""
+    run.code, run.where, run.when = code, where, when
+    raise s.Stop
+
+
+@njit(**CFG)
+def ask(run: Run, which: int, t: float) -> None:
+    """Call a function of the user on what stands in the frame; its result is then in `out`."""
+    if s.call(run.function[which], t, run.out) == 0:
+        fail(run, s.USER, which, t)
+
+
+@njit(**CFG)
+def polynomial(y: Floats, q: Floats, i: int, j: int, u: float) -> float:
+    """Number i of y, continued by row j of q at u."""
+    c = 4 * j
+    return y[i] + u * (q[c] + u * (q[c + 1] + u * (q[c + 2] + u * q[c + 3])))
+
+
+# --- pieces ---------------------------------------------------------------------------------------
+
+
+@njit(**CFG)
+def add_piece(run: Run, end: float) -> None:
+    """Keep the trial step, up to its end or before."""
+    i, n = run.n_pieces, run.n
+    run.piece_t[i], run.piece_h[i] = run.t, run.h
+    for k in range(n):
+        run.piece_y[n * i + k] = run.y[k]
+    for k in range(4 * n):
+        run.piece_q[4 * n * i + k] = run.q[k]
+    run.n_pieces = i + 1
+
+
+@njit(**CFG)
+def forget(run: Run, before: float) -> bool:
+    """Drop the pieces that end before that time, if they are at least half of a full store."""
+    if run.n_pieces < run.most_pieces:
+        return False
+    drop = 0
+    while drop + 1 < run.n_pieces and run.piece_t[drop + 1] <= before:
+        drop += 1
+    if drop < run.n_pieces // 2:
+        return False
+    n, left = run.n, run.n_pieces - drop
+    for i in range(left):
+        run.piece_t[i], run.piece_h[i] = run.piece_t[drop + i], run.piece_h[drop + i]
+    for i in range(n * left):
+        run.piece_y[i] = run.piece_y[n * drop + i]
+    for i in range(4 * n * left):
+        run.piece_q[i] = run.piece_q[4 * n * drop + i]
+    for j in range(run.m):
+        run.cursor[j] -= drop
+    run.n_pieces = left
+    run.base += drop
+    return True
+
+
+@njit(**CFG)
+def _piece(run: Run, j: int, t: float, first: int, end: int) -> int:
+    """The piece of ``first .. end - 1`` that holds time t, or the nearest one: lag j goes on from
+    where it was.
+    """
+    i = min(max(run.cursor[j], first), end - 1)
+    while i > first and run.piece_t[i] > t:
+        i -= 1
+    while i + 1 < end and run.piece_t[i + 1] <= t:
+        i += 1
+    run.cursor[j] = i
+    return i
+
+
+# --- the given history ----------------------------------------------------------------------------
+
+
+@njit(**CFG)
+def _add_history(run: Run, t: float, weight: float) -> None:
+    ask(run, s.HISTORY, t)
+    for i in range(run.n):
+        run.past[i] += weight * run.out[i]
+
+
+@njit(**CFG)
+def _history(run: Run, t: float, low: float, high: float) -> None:
+    """Put into `past` the value at t of the smooth piece between two breaking points, continued
+    beyond them if t lies there.
+
+    A function cannot be trusted after its end or beyond a break, so the continuation is the cubic
+    through four points before it, at the distance of the overshoot; but none of them earlier than
+    has been needed for the solution, since the function may be defined no further back.
+    """
+    for i in range(run.n):
+        run.past[i] = 0.0
+    if t <= low:
+        _add_history(run, np.nextafter(low, np.inf), 1.0)
+        return
+    if t < high:
+        run.earliest = min(run.earliest, t)
+        _add_history(run, t, 1.0)
+        return
+    # the state may jump at the end, even at the start of the run
+    inside = np.nextafter(high, -np.inf)
+    over = t - high
+    back = min(over, (high - run.earliest) / 3.0) if run.earliest < high else over
+    if not over > 1e-14 * max(1.0, abs(t)) or high - 3.0 * back <= low:
+        _add_history(run, inside, 1.0)
+        return
+    u = over / back
+    a, b, c = u + 1.0, u + 2.0, u + 3.0
+    _add_history(run, inside, a * b * c / 6.0)
+    _add_history(run, high - back, -0.5 * u * b * c)
+    _add_history(run, high - 2.0 * back, 0.5 * u * a * c)
+    _add_history(run, high - 3.0 * back, -u * a * b / 6.0)
+
+
+# --- breaking points ------------------------------------------------------------------------------
+
+
+@njit(**CFG)
+def low_end(run: Run, k: int) -> float:
+    """Where interval k of the past begins."""
+    return run.point_t[k - 1] if k > 0 else -math.inf
+
+
+@njit(**CFG)
+def high_end(run: Run, k: int) -> float:
+    """Where interval k of the past ends."""
+    return run.point_t[k] if k < run.n_points else math.inf
+
+
+@njit(**CFG)
+def add_point(run: Run, t: float, order: int, record: bool) -> None:
+    """Put a breaking point at t, before the next piece, unless nothing of it is carried on."""
+    if record and order <= run.max_order:
+        i = run.n_landed
+        if i > 0 and run.landed_t[i - 1] == t:
+            i -= 1
+            order = min(order, run.landed_order[i])
+        run.landed_t[i], run.landed_order[i] = t, order
+        run.n_landed = i + 1
+    if order >= run.max_order:
+        return
+    k = run.n_points
+    if k > 0 and run.point_t[k - 1] == t:
+        run.point_order[k - 1] = min(order, run.point_order[k - 1])
+        return
+    run.point_t[k], run.point_order[k] = t, order
+    run.point_piece[k] = run.base + run.n_pieces
+    run.n_points = k + 1
+
+
+@njit(**CFG)
+def next_landing(run: Run) -> float:
+    """When a constant lag will next carry a point forward; those of the present are left out."""
+    soonest = math.inf
+    if run.function[s.LAGS] != 0:
+        return soonest
+    for j in range(run.m):
+        lag, k = run.lag[j], run.next_point[j]
+        if lag <= 0:
+            continue
+        while k < run.n_points and run.point_t[k] + lag < run.t + run.tolerance:
+            k += 1
+        run.next_point[j] = k
+        if k < run.n_points:
+            soonest = min(soonest, run.point_t[k] + lag)
+    return soonest
+
+
+@njit(**CFG)
+def land(run: Run) -> int:
+    """Move on the lags whose landings are due; the order of the discontinuity, or `_NONE`."""
+    order = _NONE
+    if run.function[s.LAGS] != 0:
+        return order
+    for j in range(run.m):
+        lag, k = run.lag[j], run.next_point[j]
+        if lag <= 0:
+            continue
+        while k < run.n_points and run.point_t[k] + lag <= run.t + run.tolerance:
+            run.branch[j] = max(run.branch[j], k + 1)
+            order = min(order, run.point_order[k] + 1)
+            k += 1
+        run.next_point[j] = k
+    return order
+
+
+# --- delayed states -------------------------------------------------------------------------------
+
+
+@njit(**CFG)
+def arguments(run: Run, t: float) -> None:
+    """Put the delayed times seen from t and the state in the frame into `at`."""
+    if run.function[s.LAGS] == 0:
+        for j in range(run.m):
+            run.at[j] = t - run.lag[j]
+        return
+    ask(run, s.LAGS, t)
+    run.least_lag = math.inf
+    for j in range(run.m):
+        run.least_lag = min(run.least_lag, run.out[j])
+        run.at[j] = t - run.out[j]
+
+
+@njit(**CFG)
+def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) -> bool:
+    """Put the delayed states seen from t and the state in the frame there too, in a step from `now`
+    in which the solution is ``y + q @ (u, u^2, u^3, u^4)`` with ``u = (t - now) / width``.
+
+    A time outside its interval is extrapolated from the nearest piece, so that a step sees a smooth
+    delayed state. Return whether the step looks into itself.
+    """
+    arguments(run, t)
+    implicit = False
+    m, n, z, stage, n_read, initial = run.m, run.n, run.z, run.stage, run.n_read, run.initial
+    pieces_y, pieces_q, constant = run.piece_y, run.piece_q, run.function[s.LAGS] == 0
+    for j in range(m):
+        at, top, k = run.at[j], run.top[j], run.branch[j]
+        if constant and run.lag[j] == 0:
+            for i in range(n_read):
+                z[i * m + j] = stage[top + i]
+        elif k <= initial:
+            if run.function[s.HISTORY] != 0:
+                _history(run, at, low_end(run, k), high_end(run, k))
+            for i in range(n_read):
+                z[i * m + j] = run.past[top + i]
+        else:
+            first = max(run.point_piece[k - 1] - run.base, 0)
+            newest = k == run.n_points
+            if newest and (at > now or first >= run.n_pieces):
+                implicit = implicit or at > now
+                u = (at - now) / width
+                for i in range(n_read):
+                    z[i * m + j] = polynomial(y, q, top + i, top + i, u)
+                continue
+            end = run.n_pieces if newest else run.point_piece[k] - run.base
+            p = _piece(run, j, at, first, max(end, first + 1))
+            u = (at - run.piece_t[p]) / run.piece_h[p]
+            for i in range(n_read):
+                place = n * p + top + i
+                z[i * m + j] = polynomial(pieces_y, pieces_q, place, place, u)
+    return implicit
+
+
+@njit(**CFG)
+def slope(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) -> bool:
+    """Put the right-hand side at t and the state in the frame into `out`; return whether the step
+    looks into itself.
+    """
+    implicit = look_up(run, t, now, width, y, q)
+    ask(run, s.FUN, t)
+    run.nfev += 1
+    return implicit
+
+
+@njit(**CFG)
+def locate(run: Run, probe: float) -> None:
+    """Set every branch from scratch: where the arguments are a little after the present."""
+    for i in range(run.n):
+        run.stage[i] = run.y[i]
+    arguments(run, run.t + probe)
+    for j in range(run.m):
+        k = 0
+        while k < run.n_points and run.point_t[k] < run.at[j]:
+            k += 1
+        run.branch[j] = k

@@ -1,0 +1,408 @@
+"""A run of the compiled solver, seen from Python: its memory, its pauses, its end in words."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numba import config
+from numpy.typing import NDArray
+
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.progress import Progress, look, patiently, unless
+from fluidcc.numerics.compiling import global_compiler_lock
+from fluidcc.numerics.dde import state as s
+from fluidcc.numerics.dde.driver import advance, drive, room
+from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout, is_compiled
+from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
+from fluidcc.numerics.dde.state import Run, Stop
+from fluidcc.numerics.tableaus import Tableau
+
+__all__ = ["FEW", "Change", "Problem", "Watcher", "solve", "solve_many"]
+
+FEW = 4  # lags: so many carry every discontinuity on as far as the order of the method
+_EPS = float(np.finfo(float).eps)
+_PAUSE = 0.2  # seconds between two returns to Python
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+_STORE = 64  # pieces and points that there is room for at first
+
+
+@dataclass
+class Watcher:
+    """A scalar function of (t, y) or (t, y, Z) whose zeros matter."""
+
+    kind: int  # `state.EVENT`, `JUMP` or `SWITCH`
+    number: int  # among those of its kind
+    function: Function
+    delayed: bool
+    direction: int
+    terminal: int
+
+
+@dataclass
+class Change:
+    """What a jump makes of the state."""
+
+    function: Function
+    delayed: bool
+
+
+@dataclass
+class Problem:
+    """A delay equation to solve, every argument in its normal form."""
+
+    t0: float
+    tf: float
+    start: Array  # the state at t0
+    history: Function | None  # None: the state was the same before
+    lags: Array | Function
+    count: int  # how many lags
+    lag_states: NDArray[np.int64] | None  # the state that each lag is read for, None: all of them
+    fun: Function
+    args: tuple[object, ...]
+    layout: Layout
+    pair: Tableau
+    t_eval: Array | None
+    dense_output: bool
+    watchers: list[Watcher]
+    changes: list[Change]
+    events: int | None  # how many, None: not asked for
+    timed: list[tuple[float, int]]  # jumps at given times, in order
+    breaks: list[tuple[float, int]]  # (time, order), in order: known discontinuities
+    rtol: float
+    atol: Array
+    max_step: float
+    first_step: float | None
+    max_steps: int
+    max_order: int
+    functions: list[Function] = field(init=False)
+
+    def __post_init__(self) -> None:
+        lags = self.lags if isinstance(self.lags, Function) else None
+        watched = [w.function for w in self.watchers] + [c.function for c in self.changes]
+        self.functions = [self.fun, lags, self.history, *watched]  # type: ignore[list-item]
+
+
+def solve(problem: Problem) -> DdeResult:
+    """Integrate to the end, a terminal event, or a failure."""
+    frame = Frame(problem.layout, problem.args)
+    run, kept = _prepare(problem, frame)
+    enter, steps, begin = _entry(), 64, True
+    # a trial step may leave the domain of a function; what matters is reported
+    with np.errstate(all="ignore"):
+        while True:
+            began = perf_counter()
+            try:
+                code = enter(run, begin, steps)
+            except Stop:
+                code = run.code
+            if frame.error is not None:
+                raise frame.error
+            if code == s.USER:
+                problem.functions[run.where](frame, run.when)  # raises what the function raised
+                what = problem.functions[run.where].what
+                raise InvalidInput(f"{what} failed at t = {run.when:.10g}; mend it")
+            if code == s.GROW:
+                _grow(run)
+            elif code != s.PAUSED:
+                break
+            look()
+            share = _PAUSE / max(perf_counter() - began, 1e-9)
+            steps, begin = max(1, int(steps * min(max(share, 0.1), 4.0))), False
+    del kept
+    return _result(problem, run, frame, code)
+
+
+def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
+    """Solve each, over so many threads: by default one a core, or one in all where functions are
+    plain Python, which runs in one thread at a time anyway.
+    """
+    results = [solve(p) for p in problems[:1]]  # what has to be compiled is compiled by this
+    if workers is None:
+        plain = any(f is not None and not is_compiled(f.function) for f in problems[0].functions)
+        workers = 1 if plain else len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count()
+    stop = threading.Event()
+    form = "{l_bar}{bar}| {n:.0f} of {total:.0f} [{elapsed} so far, {remaining} to go]"
+    with (
+        Progress(len(problems), about="solve_dde", form=form, unit="runs") as bar,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        try:
+            for run in [pool.submit(unless, stop, solve, p) for p in problems[1:]]:
+                results.append(run.result())
+                bar.reach(len(results))
+        except BaseException:  # Ctrl-C is heard here alone
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return results
+
+
+def _entry() -> Callable[[Run, bool, int], int]:
+    """What goes on with a run, compiled or loaded at the first call."""
+    if config.DISABLE_JIT:
+        return drive
+    if not advance.overloads:
+        with global_compiler_lock, patiently("compiling the delay solver, once"):
+            empty = Run()  # there is nothing to do
+            advance(empty.F, empty.I, False, 0)
+    return lambda run, begin, steps: advance(run.F, run.I, begin, steps)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
+    """The state of a run before its first step, and what must be kept as long as it runs."""
+    run, n, m = Run(), p.start.size, p.count
+    run.n, run.m, run.n_read = n, m, n if p.lag_states is None else 1
+    run.t, run.t_end, run.rtol, run.atol = p.t0, p.tf, p.rtol, p.atol
+    run.max_step, run.first_step = p.max_step, p.first_step or 0.0
+    run.max_steps, run.max_order, run.few = p.max_steps, p.max_order, m <= FEW
+    run.scale = max(abs(p.t0), abs(p.tf))
+    run.tolerance = 64 * _EPS * run.scale
+    run.aside = run.tolerance / 4
+    constant = p.lags if isinstance(p.lags, np.ndarray) else np.zeros(m)
+    run.lag = constant
+    run.keep = p.dense_output or isinstance(p.lags, Function)
+    run.longest = constant.max(initial=0.0)
+    run.shortest = 0.0
+    if isinstance(p.lags, np.ndarray):
+        run.shortest = constant[constant > 0].min(initial=math.inf)
+    run.top = np.zeros(m, dtype=np.int64) if p.lag_states is None else p.lag_states
+    for name in "ABCEP":
+        setattr(run, name, np.ravel(getattr(p.pair, name)))
+    run.out, run.stage = frame.views["out"], frame.views["y"]
+    run.z, run.modes = frame.views["Z"], frame.views["modes"]
+    w, scans = len(p.watchers), len(p.watchers) + 2 * m
+    floats = dict.fromkeys(("y", "past", "rate", "y_end", "allowed"), n)
+    floats |= dict.fromkeys(("q", "guess", "flat", "before_q"), 4 * n)
+    floats |= dict.fromkeys(("size", "switched", "fired", "interval", "since", "value_before"), w)
+    # a scan looks at eight places
+    run.allot({**floats, "k": 7 * n, "at": m, "value": scans, "found_u": 8 * scans})
+    ints = dict.fromkeys(("branch", "cursor", "next_point"), m)
+    ints |= dict.fromkeys(("seen", "sign", "shrinking"), w)
+    ints |= dict.fromkeys(("found_what", "found_side", "found_kind"), 8 * scans)
+    run.allot({**ints, "side": scans})
+    run.y[:] = run.past[:] = p.start
+    run.switched[:], run.fired[:] = math.nan, -math.inf
+    run.interval[:] = run.since[:] = math.inf
+    run.before_h, run.last_error = 1.0, 1e-4
+    run.suspect, run.paced_at, run.earliest = -math.inf, p.t0, math.inf
+    _prepare_known(run, p)
+    _prepare_watchers(run, p)
+    _prepare_records(run, p)
+    return run, _functions(run, p, frame)
+
+
+def _prepare_known(run: Run, p: Problem) -> None:
+    run.n_breaks, run.n_timed = len(p.breaks), len(p.timed)
+    run.break_t, run.break_order = _columns(p.breaks)
+    run.timed_t, run.timed_jump = _columns(p.timed)
+
+
+def _columns(rows: list[tuple[float, int]]) -> tuple[Array, NDArray[np.int64]]:
+    return np.array([t for t, _ in rows], float), np.array([k for _, k in rows], np.int64)
+
+
+def _prepare_watchers(run: Run, p: Problem) -> None:
+    w = p.watchers
+    run.n_watchers, run.n_changes = len(w), len(p.changes)
+    run.look_back = any(one.delayed for one in w)
+    for name in ("kind", "number", "delayed", "direction", "terminal"):
+        setattr(run, name, np.array([getattr(one, name) for one in w], dtype=np.int64))
+    run.change_delayed = np.array([c.delayed for c in p.changes], dtype=np.int64)
+
+
+#: what grows: how many there are and may be, and the arrays, with numbers an entry as text
+_STORES = {
+    "pieces": {"piece_t": "1", "piece_h": "1", "piece_y": "n", "piece_q": "4n"},
+    "points": {"point_t": "1", "point_order": "1", "point_piece": "1"},
+    "mesh": {"mesh_t": "1", "mesh_y": "n"},
+    "hits": {"hit_event": "1", "hit_t": "1", "hit_y": "n"},
+    "jumps": {"jump_t": "1"},
+    "landed": {"landed_t": "1", "landed_order": "1"},
+}
+
+
+def _prepare_records(run: Run, p: Problem) -> None:
+    some = room(run.n_watchers, run.n_timed)
+    first = {"pieces": _STORE, "points": _STORE + len(p.breaks), "landed": _STORE}
+    first |= {"mesh": 2 * _STORE + some, "hits": some, "jumps": some}
+    run.sampling = p.t_eval is not None
+    run.sample_t = np.zeros(0) if p.t_eval is None else p.t_eval
+    if p.t_eval is not None:
+        run.n_samples = first["mesh"] = p.t_eval.size
+    for store, size in first.items():
+        _make_room(run, store, size)
+
+
+def _make_room(run: Run, store: str, size: int) -> None:
+    """Give a store room for so many entries; those that are there stay."""
+    setattr(run, f"most_{store}", size)
+    for name, width in _STORES[store].items():
+        each = {"1": 1, "n": run.n, "4n": 4 * run.n}[width]
+        kind = np.int64 if s.PLACES[name][0] == "Ints" else np.float64
+        made = np.empty(size * each, dtype=kind)
+        old = run.arrays.get(name)
+        if old is not None:
+            made[: old.size] = old
+        setattr(run, name, made)
+
+
+def _grow(run: Run) -> None:
+    """Double the stores in which one step may find no room."""
+    some = room(run.n_watchers, run.n_timed)
+    for store in _STORES:
+        most, margin = getattr(run, f"most_{store}"), {"pieces": 1, "points": 2, "landed": 2}
+        if store == "mesh" and run.sampling:
+            continue
+        if getattr(run, f"n_{store}") + margin.get(store, some) > most:
+            _make_room(run, store, 2 * most)
+
+
+def _functions(run: Run, p: Problem, frame: Frame) -> list[Any]:
+    """Write down the addresses of the functions; return what must be kept for them."""
+    kept = [f and f.by_address(frame) for f in p.functions]
+    addresses = [0 if f is None else _address(f) for f in kept]
+    run.function = np.array(addresses, dtype=np.int64)
+    return kept
+
+
+def _address(function: Any) -> int:
+    if hasattr(function, "address"):  # compiled
+        return int(function.address)
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+
+def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
+    """The result of the run so far."""
+    n, t, y = run.n, run.t, run.y.copy()
+    if p.t_eval is not None and run.n_mesh < run.n_samples and p.t_eval[run.n_mesh] <= t:
+        run.mesh_y[n * run.n_mesh : n * run.n_mesh + n] = y
+        run.n_mesh += 1
+    times = run.mesh_t if p.t_eval is None else p.t_eval
+    sol = None
+    if p.dense_output:
+        k, points = run.n_pieces, run.n_points
+        pieces = (
+            run.piece_t[:k].copy(), run.piece_h[:k].copy(),
+            run.piece_y[: n * k].reshape(k, n).copy(),
+            run.piece_q[: 4 * n * k].reshape(k, n, 4).copy(),
+        )  # fmt: skip
+        known = zip(run.point_t[:points].tolist(), run.point_order[:points].tolist(), strict=True)
+        before = p.start if p.history is None else p.history.function
+        sol = DdeSolution(before, pieces, p.t0, t, p.start, y, list(known))
+    hit_times = hit_states = None
+    if p.events is not None:
+        which = run.hit_event[: run.n_hits]
+        at, states = run.hit_t[: run.n_hits], run.hit_y[: n * run.n_hits].reshape(-1, n)
+        hit_times = [at[which == i] for i in range(p.events)]
+        hit_states = [states[which == i] for i in range(p.events)]
+    landed = run.n_landed
+    status = {s.DONE: 0, s.TERMINATED: 1}.get(code, -1)
+    return DdeResult(
+        t=times[: run.n_mesh].copy(),
+        y=run.mesh_y[: n * run.n_mesh].reshape(-1, n).T.copy(),
+        sol=sol, t_events=hit_times, y_events=hit_states,
+        t_jumps=run.jump_t[: run.n_jumps].copy(),
+        breaking_points=np.column_stack([run.landed_t[:landed], run.landed_order[:landed]]),
+        nfev=run.nfev, status=status, message=_message(p, run, frame, code),
+        modes=run.modes.copy() if p.layout.modes else None,
+        statistics=Statistics(
+            run.steps, run.rejections, run.resteps, run.passes, run.n_hits, run.n_jumps,
+            run.switchings, landed,
+        ),
+    )  # fmt: skip
+
+
+def _message(p: Problem, run: Run, frame: Frame, code: int) -> str:
+    """What happened, where, and after a failure what to try."""
+    if code == s.DONE:
+        return "The solver successfully reached the end of the integration interval."
+    if code == s.TERMINATED:
+        return "A termination event occurred."
+    here = f"t = {run.t:.10g}, y = {_short(run.y)}"
+    if code == s.BAD_RATE:
+        return (
+            f"fun returned {frame.views['out'][run.where]} at {here}: "
+            "check fun there, and the delayed states it uses."
+        )
+    if code == s.TOO_MANY_STEPS:
+        return (
+            f"{run.steps} steps were taken and t = {run.t:.10g} reached of {p.tf:.10g}, the last "
+            f"of {run.h:.3g}: raise max_steps, loosen rtol and atol, or look whether it is stiff "
+            "or slides along a jump of fun."
+        )
+    if code == s.COLLAPSE:
+        return _collapse(p, run, frame, here)
+    if code == s.BAD_LAG:
+        lag = "NaN" if math.isnan(run.at[run.where]) else "infinite"
+        return (
+            f"lag {run.where} is {lag} at t = {run.when:.10g}: it must be finite wherever the "
+            f"state is."
+        )
+    if code == s.BAD_WATCHER:
+        return (
+            f"{p.watchers[run.where].function.what} returned NaN at t = {run.when:.10g}: it must "
+            f"be finite wherever the state is."
+        )
+    if code == s.BAD_JUMP:
+        new = _short(frame.views["out"][: run.n])
+        return (
+            f"jump {run.where} at t = {run.t:.10g} turned the state {_short(run.y)} into {new}: "
+            f"it must return {run.n} finite numbers."
+        )
+    if code == s.ENDLESS_JUMPS:
+        return (
+            f"jumps trigger each other without end at t = {run.t:.10g}: make one of them stop "
+            f"the others."
+        )
+    what = f"ever faster jumps {run.where}"
+    if code == s.CROWDED:
+        what = f"{run.where} events, switchings or jumps"
+    return (
+        f"{what} accumulate at {here}: the solution slides along a switching surface or jumps "
+        "without end; replace the switch by its sliding mode, or give it a hysteresis."
+    )
+
+
+def _collapse(p: Problem, run: Run, frame: Frame, here: str) -> str:
+    """Why the step size collapsed."""
+    end = run.t + run.h
+    if isinstance(p.lags, Function):
+        frame.views["y"][:] = run.y_end
+        lags = p.lags(frame, end)
+        if -lags.min(initial=1.0) > 1e-3 * p.rtol * max(abs(end), run.when):
+            return (
+                f"lag {int(np.argmin(lags))} becomes negative after {here}: the state at t - lag "
+                f"would lie in the future; correct lags, or end t_span or declare a terminal "
+                f"event before that."
+            )
+    if run.problem == s.NOT_FINITE:
+        return (
+            f"fun or the state became infinite or NaN however small the step, after {here}: "
+            f"the solution may blow up or leave the domain of fun there; end t_span before it or "
+            "declare a terminal event."
+        )
+    return (
+        f"the step size collapsed to {run.when:.3g} at {here}: the solution may have a "
+        f"singularity, or fun jump as a function of the state (declare it in switches); or rtol "
+        "and atol ask for more than rounding allows."
+    )
+
+
+def _short(y: Array) -> str:
+    """A state as text, abbreviated."""
+    return np.array2string(y, precision=6, threshold=6, edgeitems=2)

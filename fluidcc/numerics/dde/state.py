@@ -1,0 +1,351 @@
+"""The state of a run of `solve_dde`: every number and array that the compiled solver reads and
+writes, by name.
+
+Scalars stand in one array of floats and one of integers; of each array the integers hold the
+address. So compiled code takes two pointers, whatever the equation, is compiled once for all of
+them, and can return to Python at any step and go on later. ``run.h`` is the step and ``run.y[i]``
+state `i`, in compiled code and in Python (with ``NUMBA_DISABLE_JIT=1`` all of it runs there).
+
+Functions of the user are called by address too, as `functions` says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import config, types
+from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+)
+
+__all__ = ["CFG", "ENTRY", "FUNCTION", "Floats", "Ints", "Run", "Stop", "call", "opened"]
+
+#: of what compiled code alone calls (a call from Python would crash), and of where Python enters it
+CFG: dict[str, Any] = {
+    "error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
+}  # fmt: skip
+ENTRY: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
+
+#: In compiled code the address of the first number; in Python the array.
+Floats = Any
+Ints = Any
+
+#: a function of the user: (t, frame) -> 1, or 0 where it failed; one in Python knows its frame
+FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double)
+
+
+class Stop(Exception):
+    """A run cannot go on; `Run.code` says why."""
+
+
+class Run:
+    """The numbers and arrays of a run, read and written by name."""
+
+    # --- the problem: n states, m lags ------------------------------------------------------------
+    n: int
+    m: int
+    n_read: int  # states that each lag is read for: n, or 1
+    t_end: float
+    rtol: float
+    max_step: float
+    first_step: float  # 0: to be chosen
+    max_steps: int
+    max_order: int  # the highest order of a discontinuity that is landed on
+    few: int  # whether the lags are so few that kinks which are found are carried on
+    keep: int  # whether the whole past is kept
+    scale: float  # of times
+    tolerance: float  # times closer than this are one
+    aside: float  # so far from a jump of fun, its value is that of one side
+    longest: float  # lag: what lies further back is not needed
+    shortest: float  # positive lag: no step so short sees itself
+    atol: Floats
+    lag: Floats  # m constants, not used if they are a function
+    top: Ints  # the (first) state that each lag is read for
+    A: Floats  # the pair, as in `tableaus`
+    B: Floats
+    C: Floats
+    E: Floats
+    P: Floats
+
+    # --- functions of the user, and the frame in which they find arguments and put results --------
+    function: Ints  # addresses: see FUN, LAGS, HISTORY, OTHERS
+    out: Floats  # what a function returned; the frame begins here
+    stage: Floats  # n: the state
+    z: Floats  # n_read x m: the delayed states
+    modes: Floats
+
+    # --- where it stands --------------------------------------------------------------------------
+    t: float
+    h: float  # of the trial step
+    wish: float  # proposed next step
+    error: float  # of the trial step, in units of the tolerance
+    problem: int  # why the trial step cannot be judged by its error; 0: it can
+    code: int  # why the run paused or failed
+    where: int  # the lag or watcher it speaks of
+    when: float  # the time it speaks of
+    finished: int
+    y: Floats
+    rate: Floats  # right-hand side of it
+    y_end: Floats  # of the trial step
+    q: Floats  # n x 4: the trial step is y + q @ (u, u^2, u^3, u^4)
+    k: Floats  # 7 x n stages
+    guess: Floats  # n x 4: what the step looks into
+    allowed: Floats  # error of each state
+    at: Floats  # m delayed times
+    least_lag: float  # seen at the last call of `arguments`
+    flat: Floats  # n x 4 zeros
+
+    # --- the step before --------------------------------------------------------------------------
+    smooth: int  # whether the solution goes on smoothly from it
+    before_h: float
+    before_error: float
+    before_q: Floats
+    cut: float  # where in it the last piece ended
+    last_error: float  # for the PI rule, at least 1e-4
+    suspect: float  # fun may jump before this time
+    usual: float  # the step size before steps were refused for that
+    paced: int  # steps and time at the last check of the pace
+    paced_at: float
+    crowd: int  # discontinuities in a row without progress
+
+    # --- the past: polynomial pieces, breaking points that cut it, and where each lag looks -------
+    n_pieces: int
+    most_pieces: int
+    base: int  # pieces forgotten
+    piece_t: Floats
+    piece_h: Floats
+    piece_y: Floats
+    piece_q: Floats
+    n_points: int
+    most_points: int
+    initial: int  # index of the initial point
+    point_t: Floats
+    point_order: Ints
+    point_piece: Ints  # the piece that begins there
+    branch: Ints  # the interval of the past that each lag looks into; interval k ends in point k
+    cursor: Ints  # the piece that each lag was found in
+    next_point: Ints  # that each constant lag will carry forward
+    earliest: float  # time at which the history was needed
+    past: Floats  # n: a state of the history, at all times if that is constant
+
+    # --- known discontinuities, in order of time --------------------------------------------------
+    n_breaks: int
+    next_break: int
+    break_t: Floats
+    break_order: Ints
+    n_timed: int
+    next_timed: int
+    timed_t: Floats
+    timed_jump: Ints
+
+    # --- watchers: events, functions that trigger jumps, switches ---------------------------------
+    n_watchers: int
+    n_changes: int
+    look_back: int  # whether any of them reads delayed states
+    kind: Ints
+    number: Ints  # among those of its kind
+    delayed: Ints
+    direction: Ints
+    terminal: Ints  # how many occurrences end the run; 0: none
+    seen: Ints  # occurrences
+    sign: Ints  # before the step; 0: on the surface, not yet known
+    shrinking: Ints  # how often in a row the time between two jumps became shorter
+    size: Floats  # the largest value seen
+    switched: Floats  # when its mode last changed
+    fired: Floats  # when it last changed the state
+    interval: Floats  # and how long after the time before
+    since: Floats  # the first of the shrinking intervals
+    change_delayed: Ints
+    value: Floats  # n_watchers + 2 m: of watchers, then of lags from the ends of their intervals
+    value_before: Floats
+    side: Ints  # their signs during a scan
+    n_found: int  # zeros in a trial step
+    found_u: Floats
+    found_what: Ints
+    found_side: Ints  # the new sign
+    found_kind: Ints
+
+    # --- what is recorded -------------------------------------------------------------------------
+    sampling: int  # whether at given times, else at every mesh point
+    n_samples: int
+    sample_t: Floats
+    n_mesh: int  # recorded so far
+    most_mesh: int
+    mesh_t: Floats
+    mesh_y: Floats
+    n_hits: int
+    most_hits: int
+    hit_event: Ints
+    hit_t: Floats
+    hit_y: Floats
+    n_jumps: int
+    most_jumps: int
+    jump_t: Floats
+    n_landed: int
+    most_landed: int
+    landed_t: Floats
+    landed_order: Ints
+
+    # --- statistics -------------------------------------------------------------------------------
+    steps: int
+    rejections: int
+    resteps: int
+    passes: int
+    switchings: int
+    nfev: int
+
+    def __init__(self) -> None:
+        self.F, self.I = np.zeros(N_FLOATS), np.zeros(N_INTS, dtype=np.int64)
+        self.arrays: dict[str, Any] = {}
+
+    def allot(self, sizes: dict[str, int]) -> None:
+        """Make arrays of zeros, all floats or all integers, side by side: that is faster than one
+        by one.
+        """
+        kind = np.float64 if PLACES[next(iter(sizes))][0] == "Floats" else np.int64
+        block, begin = np.zeros(sum(sizes.values()), kind), 0
+        address = block.__array_interface__["data"][0]
+        for name, size in sizes.items():
+            self.arrays[name] = block[begin : begin + size]
+            self.I[PLACES[name][1]] = address + 8 * begin
+            begin += size
+
+
+_KINDS = dict(Run.__annotations__)
+_FLOATS = [name for name, kind in _KINDS.items() if kind == "float"]
+_INTS = [name for name, kind in _KINDS.items() if kind != "float"]
+#: kind of each name, and where its number or address is
+PLACES = {name: (_KINDS[name], k) for names in (_FLOATS, _INTS) for k, name in enumerate(names)}
+N_FLOATS, N_INTS = len(_FLOATS), len(_INTS)
+
+
+def _property(name: str) -> property:
+    kind, place = PLACES[name]
+
+    def get(self: Run) -> Any:
+        if kind == "float":
+            return float(self.F[place])
+        return int(self.I[place]) if kind == "int" else self.arrays[name]
+
+    def put(self: Run, value: Any) -> None:
+        if kind in ("float", "int"):
+            (self.F if kind == "float" else self.I)[place] = value
+            return
+        value = np.ascontiguousarray(value, np.float64 if kind == "Floats" else np.int64)
+        self.arrays[name] = value
+        self.I[place] = value.__array_interface__["data"][0]
+
+    return property(get, put)
+
+
+for _name in PLACES:
+    setattr(Run, _name, _property(_name))
+
+
+class _RunType(types.Type):
+    """`Run` in compiled code: the addresses of its floats and integers."""
+
+    def __init__(self) -> None:
+        super().__init__("fluidcc.dde.Run")
+
+
+_RUN = _RunType()
+_POINTERS = {"Floats": types.CPointer(types.float64), "Ints": types.CPointer(types.int64)}
+_TYPES = {"float": types.float64, "int": types.int64, **_POINTERS}
+
+
+@register_model(_RunType)
+class _RunModel(models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, [("F", _POINTERS["Floats"]), ("I", _POINTERS["Ints"])])
+
+
+@infer_getattr
+class _RunNames(AttributeTemplate):
+    key = _RunType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:
+        return _TYPES[PLACES[name][0]] if name in PLACES else None
+
+
+def _place(context: Any, builder: Any, run: Any, name: str) -> Any:
+    kind, place = PLACES[name]
+    arrays = cgutils.create_struct_proxy(_RUN)(context, builder, value=run)
+    word = context.get_constant(types.int64, place)
+    return builder.gep(arrays.F if kind == "float" else arrays.I, [word])
+
+
+@lower_getattr_generic(_RunType)
+def _get(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
+    found = builder.load(_place(context, builder, run, name))
+    kind = _TYPES[PLACES[name][0]]
+    if isinstance(kind, types.CPointer):
+        return builder.inttoptr(found, context.get_value_type(kind))
+    return found
+
+
+@lower_setattr_generic(_RunType)
+def _set(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
+    builder.store(args[1], _place(context, builder, args[0], name))
+
+
+def _call_python(address: int, t: float, frame: Any) -> int:
+    return int(FUNCTION(int(address))(t))
+
+
+if config.DISABLE_JIT:
+    call: Callable[..., Any] = _call_python
+    opened: Callable[..., Any] = lambda run: run  # noqa: E731
+else:
+
+    @intrinsic
+    def opened(typingctx, F, I):  # type: ignore[no-untyped-def]
+        """A run from its two arrays."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            made = cgutils.create_struct_proxy(_RUN)(context, builder)
+            made.F, made.I = (
+                context.make_array(kind)(context, builder, value).data
+                for kind, value in zip(sig.args, args, strict=True)
+            )
+            return made._getvalue()
+
+        return _RUN(F, I), codegen
+
+    @intrinsic
+    def call(typingctx, address, t, frame):  # type: ignore[no-untyped-def]
+        """Call the function of the user that stands at `address`."""
+        from llvmlite import ir
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            word, double = ir.IntType(64), ir.DoubleType()
+            kind = ir.FunctionType(word, [double, double.as_pointer()])
+            return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+        return types.int64(types.int64, types.float64, frame), codegen
+
+
+# --- functions of the user ------------------------------------------------------------------------
+(FUN, LAGS, HISTORY, OTHERS) = range(4)  # then one function a watcher, then the changes of jumps
+
+# --- kinds of watchers ----------------------------------------------------------------------------
+(EVENT, JUMP, SWITCH) = range(3)
+
+# --- why a trial step cannot be judged by its error -----------------------------------------------
+(NO_PROBLEM, NOT_FINITE, NO_FIXED_POINT, NEGATIVE_LAG) = range(4)
+
+# --- why the driver returned ----------------------------------------------------------------------
+(
+    DONE, PAUSED, GROW, TERMINATED, BAD_RATE, TOO_MANY_STEPS, COLLAPSE, BAD_LAG, BAD_WATCHER,
+    BAD_JUMP, FASTER_JUMPS, CROWDED, ENDLESS_JUMPS, USER,
+) = range(14)  # fmt: skip

@@ -1,0 +1,117 @@
+"""`solve_dde` of SymPy equations: the solution of the same functions by hand, errors in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import fluidcc as fc
+from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
+from tests.numerics.dde.problems import PROBLEMS
+
+t, a, tau = sp.symbols("t a tau")
+x, v = sp.Function("x"), sp.Function("v")
+
+#: the exact problems in SymPy: equations and history
+SYMBOLIC: dict[str, tuple[Any, Any]] = {
+    "constant": ({x(t): -x(t - 1)}, 1.0),
+    "vanishing": ({x(t): 1 - x(sp.exp(1 - 1 / t))}, {x(t): sp.log(t)}),
+    "vanishing state-dependent": (
+        {x(t): v(t), v(t): -v(sp.exp(1 - v(t))) * v(t) ** 2 * sp.exp(1 - v(t))},
+        {x(t): sp.log(t), v(t): 1 / t},
+    ),
+    "Feldstein-Neves": ([sp.Eq(x(t).diff(t), x(x(t) - sp.sqrt(2) + 1) / (2 * sp.sqrt(t)))], [1.0]),
+    "Paul": ({x(t): x(t) * x(sp.log(x(t)) - 1) / (t + 1)}, {x(t): 1}),
+    "switching": ({x(t): -1 - x(t) + 2 * sp.Heaviside(-x(t / 2))}, 1.0),
+    "switching undeclared": (
+        {x(t): -1 - x(t) + sp.Piecewise((2, x(t / 2) < 0), (0, True))},
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_the_exact_problems_in_sympy(name: str) -> None:
+    """Within a hundred tolerances, and to rounding as the plain functions where these declare all
+    kinks.
+    """
+    problem, (equations, history) = PROBLEMS[name], SYMBOLIC[name]
+    times = np.linspace(*problem.span, 501)
+    for rtol in (1e-4, 1e-6, 1e-8, 1e-10):
+        same: Any = {"rtol": rtol, "atol": rtol, "t_eval": times}
+        ours = fc.solve_dde(equations, problem.span, history, **same)
+        assert ours.success, ours.message
+        assert np.abs(ours.y[0] - problem.exact(times)).max() <= 100 * rtol
+        if name != "switching undeclared":
+            plain = fc.solve_dde(
+                problem.fun, problem.span, problem.history, problem.lags, **problem.kwargs, **same
+            )
+            np.testing.assert_allclose(ours.y, plain.y, rtol=1e-9, atol=1e-9)
+
+
+def test_kinks_of_equations_are_switches() -> None:
+    """y' = max(sin t, 0) + |cos t| costs no steps for its kinks, and no accuracy."""
+    result = fc.solve_dde(
+        {x(t): sp.Max(sp.sin(t), 0) + sp.Abs(sp.cos(t))}, (0.1, 6), 0.0, rtol=1e-10, atol=1e-10
+    )
+    assert result.statistics.switchings == 3
+    exact = 5 + np.cos(0.1) - np.sin(0.1) + np.sin(6)
+    assert result.y[0, -1] == pytest.approx(exact, abs=1e-9)
+
+
+def test_a_root_beyond_its_kink_has_no_value_and_needs_none() -> None:
+    """x' = -sqrt(max(x, 0)) reaches zero at t = 2, and rests."""
+    result = fc.solve_dde({x(t): -sp.sqrt(sp.Max(x(t), 0))}, (0, 3), 1.0, rtol=1e-8, atol=1e-8)
+    assert result.success, result.message
+    assert result.y[0, -1] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_events_parameters_and_many_runs() -> None:
+    """x' = -a x(t - tau), and when x and x(t - tau) pass a half."""
+    equations, start = {x(t): -a * x(t - tau)}, {x(t): 1 + t * 0}
+    watched = [x(t) - a / 2, x(t - tau) - a / 2]
+    lags = np.array([0.5, 1.0, 1.5])
+    runs = fc.solve_dde(equations, (0, 3), start, args={a: 1, "tau": lags}, events=watched)
+    for lag, run in zip(lags, runs, strict=True):
+        alone = fc.solve_dde(equations, (0, 3), start, args={a: 1, tau: lag}, events=watched)
+        np.testing.assert_array_equal(run.y, alone.y)
+        now, then = alone.t_events
+        assert now[0] == pytest.approx(0.5, abs=1e-8)
+        assert then[0] == pytest.approx(0.5 + lag, abs=1e-8)
+
+
+def test_histories_may_depend_on_parameters() -> None:
+    """x' = x(t - 1) with the past a t + 1: x = 1 + (1 - a) t + a t^2 / 2 up to 1."""
+    result = fc.solve_dde({x(t): x(t - 1)}, (0, 1), {x(t): a * t + 1}, args={a: 0.5})
+    assert result.y[0, -1] == pytest.approx(1.75, abs=1e-9)
+    runs = fc.solve_dde({x(t): a * x(t - 1)}, (0, 1), {x(t): a}, args={a: [1.0, 2.0]})
+    np.testing.assert_allclose([run.y[0, -1] for run in runs], [2.0, 6.0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ({"lags": [1.0]}, InvalidInput, "lags are told by the equations"),
+        ({"switches": [x(t)]}, InvalidInput, "switches are told by the equations"),
+        ({"fun": []}, InvalidInput, "no equations"),
+        ({"fun": [x(t)]}, InvalidInput, r"x\(t\) is no equation"),
+        ({"fun": {x(t): v(t)}}, UnknownName, r"no equation of v\(t\); there are those of x"),
+        ({"fun": {x(t): x(t), x(2 * t): x(t)}}, InvalidInput, r"x\(2\*t\) is no state"),
+        ({"fun": {x(t): x(t - x(t - 1))}}, Unsupported, "make that lag a state of its own"),
+        ({"args": {}}, InvalidInput, "parameter a of the equations has no value"),
+        ({"args": (1.0,)}, InvalidInput, "args must name parameters"),
+        ({"args": {a: 1, "b": 2}}, UnknownName, "args has b, no parameter of the equations"),
+        ({"args": {a: "one"}}, InvalidInput, "a is 'one'"),
+        ({"history": {v(t): 1}}, InvalidInput, "history has v; give it for each of x"),
+        ({"history": {x(t): a * t}, "args": {a: [1, 2]}}, Unsupported, "parameters of many runs"),
+        ({"t_span": (1, 0)}, Unsupported, "backwards"),
+        ({"nonsense": 1}, InvalidInput, "has no argument 'nonsense'"),
+    ],
+)
+def test_wrong_equations_are_named(changes: dict[str, Any], error: Any, text: str) -> None:
+    given = {"fun": {x(t): -a * x(t - 1)}, "t_span": (0, 1), "history": 1.0, "args": {a: 1.0}}
+    with pytest.raises(error, match=text):
+        fc.solve_dde(**{**given, **changes})
