@@ -5,21 +5,28 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
 
 __all__ = [
-    "agrees", "at_values", "bound", "compared", "kbit", "mbit", "ms", "named", "numbers", "off",
-    "percent",
+    "Number", "agrees", "at_values", "beside", "bound", "kbit", "mbit", "ms", "named",
+    "numbers", "off", "percent",
 ]  # fmt: skip
 
 _NUMBER = r"(\d[\d ]*(?:\.\d+)?)"
 _BOUNDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+# Format, factor, name and usual number of digits of a unit
+_UNITS = {
+    "ms": (1e3, "ms", 4),
+    "kbit": (1e-3, "kbit/s", 4),
+    "mbit": (1e-6, "Mbit/s", 4),
+    "percent": (1e2, "%", 3),
+}
+_UNIT = re.compile(rf"({'|'.join(_UNITS)})(.*)")
 _PRINTED = re.compile(rf"(?:(about|<=|>=|<|>) )?{_NUMBER}(?:(?:-| to ){_NUMBER})?")
 
 
@@ -62,37 +69,38 @@ def agrees(printed: str, computed: float) -> bool:
     return low - half <= computed <= high + above
 
 
-def compared(
-    pairs: Iterable[tuple[str, float]],
-    computed: str,
-    reason: str = "",
-    values: Mapping[str, float] | None = None,
-) -> Outcome:
-    """Return the outcome of a claim whose numbers are printed.
+def beside(printed: str, value: float) -> str:
+    """Return "32.3 for < 30", the number to as many digits as the printed one, or three.
 
-    It is reproduced if every computed number agrees with its printed one, and differs otherwise.
-
-    Parameters
-    ----------
-    pairs : iterable of (str, float)
-        Each printed number with the computed one, as `agrees` takes them.
-    computed, reason, values
-        Of the outcome; the numbers that do not agree are put before `reason`.
+    What is nothing beside the printed number is 0.
     """
-    wrong = [(digits, value) for digits, value in pairs if not agrees(digits, value)]
-    off = [f"{_shown(value, digits)} for {digits}" for digits, value in wrong]
-    if not off:
-        return Outcome(REPRODUCED, computed, reason, values or {})
-    said = f"Not as printed: {', '.join(off)}."
-    return Outcome(DIFFERS, computed, f"{said} {reason}".strip(), values or {})
-
-
-def _shown(value: float, printed: str) -> str:
-    """A number to as many digits as the printed one, or three; what is nothing beside it is 0."""
     numbers = [text.replace(" ", "") for text in re.findall(_NUMBER, printed)]
     small = min(float(text) for text in numbers) / 1e3
     digits = max(len(text.replace(".", "")) for text in numbers)
-    return "0" if abs(value) < small else f"{value:.{max(3, digits)}g}"
+    shown = "0" if abs(value) < small else f"{value:.{max(3, digits)}g}"
+    return f"{shown} for {printed}"
+
+
+class Number(float):
+    """A number for a text: its format may be a unit with a number of digits, or with a format.
+
+    Examples
+    --------
+    >>> from fluidcc.papers.printed import Number
+    >>> f"{Number(0.01234):ms}, {Number(0.01234):ms3}, {Number(0.01234):percent.0f}"
+    '12.34 ms, 12.3 ms, 1 %'
+    """
+
+    def __format__(self, form: str) -> str:
+        if form == "bound":
+            return bound(self)
+        found = _UNIT.fullmatch(form)
+        if found is None:
+            return float.__format__(self, form)
+        unit, digits = found.groups()
+        times, name, usual = _UNITS[unit]
+        form = f".{digits or usual}g" if digits.isdecimal() or not digits else digits
+        return f"{float(self) * times:{form}} {name}"
 
 
 def bound(ratio: float) -> str:
@@ -118,24 +126,15 @@ def numbers(values: Iterable[Any], form: str = ".3g") -> str:
     return ", ".join(f"{float(v):{form}}" for v in values)
 
 
-def ms(seconds: Any, digits: int = 4) -> str:
-    """Return a time as text in milliseconds."""
-    return f"{float(seconds) * 1e3:.{digits}g} ms"
+def _in_unit(unit: str) -> Callable[..., str]:
+    def text(value: Any, digits: int | str = "") -> str:
+        """Return a number in SI units as text in this unit, with as many digits."""
+        return format(Number(value), f"{unit}{digits}")
+
+    return text
 
 
-def mbit(rate: Any, digits: int = 4) -> str:
-    """Return a rate as text in Mbit/s."""
-    return f"{float(rate) / 1e6:.{digits}g} Mbit/s"
-
-
-def kbit(rate: Any, digits: int = 4) -> str:
-    """Return a rate as text in kbit/s."""
-    return f"{float(rate) / 1e3:.{digits}g} kbit/s"
-
-
-def percent(ratio: Any, digits: int = 3) -> str:
-    """Return a part as text in percent."""
-    return f"{float(ratio) * 100:.{digits}g} %"
+ms, kbit, mbit, percent = (_in_unit(unit) for unit in ("ms", "kbit", "mbit", "percent"))
 
 
 def at_values(values: Mapping[str, float]) -> str:

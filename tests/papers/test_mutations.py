@@ -36,9 +36,9 @@ AS_PRINTED = "reproduced"
 def mutated(monkeypatch: pytest.MonkeyPatch, row: str, wrong: dict[str, Any]) -> model.Outcome:
     """Test a row with other things under these names, in each room of its paper that has them."""
     (claim,) = [one for one in model.claims_of(row.split(".")[0]) if one.id == row]
-    rooms = [sys.modules[f"fluidcc.papers.{claim.paper}.{r}"] for r in model._ROOMS[claim.paper]]
+    rooms = {sys.modules[c.test.__module__] for c in model.claims_of(claim.paper)}
     for name, thing in wrong.items():
-        real = getattr(sys.modules[claim.check.__module__], name)
+        real = getattr(sys.modules[claim.test.__module__], name)
         for room in rooms:
             if getattr(room, name, None) is real:
                 monkeypatch.setattr(room, name, thing)
@@ -160,7 +160,7 @@ def test_a_result_that_is_off_by_a_percent_is_noticed(
     monkeypatch: pytest.MonkeyPatch, row: str, name: str, part: str
 ) -> None:
     (claim,) = [one for one in model.claims_of("ldcc") if one.id == f"ldcc.{row}"]
-    real = getattr(sys.modules[claim.check.__module__], name)
+    real = getattr(sys.modules[claim.test.__module__], name)
     assert WANTED[claim.id][0] in ("proved", "reproduced")
     found = mutated(monkeypatch, claim.id, {name: scaled(real, part)})
     assert found.verdict in ("differs", "refuted")
@@ -409,9 +409,7 @@ def test_another_result_has_another_verdict(
 
 # One is differentiated by hand.
 PROVED = {name for name, (verdict, _) in WANTED.items() if verdict == "proved"}
-NUMBERED = {
-    claim.id for claim in model.claims_of() if "compared(" in inspect.getsource(claim.check)
-}
+NUMBERED = {claim.id for claim in model.claims_of() if "compared(" in inspect.getsource(claim.test)}
 
 
 @pytest.mark.parametrize("row", sorted(PROVED - {"ldcc.gradient_of_penalty"}))

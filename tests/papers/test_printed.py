@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.papers.printed import agrees, bound, compared
+from fluidcc.papers.model import Claim, Outcome
+from fluidcc.papers.printed import agrees, bound
 
 
 @pytest.mark.parametrize(
@@ -44,26 +47,18 @@ def test_what_is_no_printed_number_is_refused(text: str) -> None:
 
 
 def test_one_number_that_does_not_agree_is_named_and_makes_a_difference() -> None:
-    good = compared([("352", 352.2), ("< 30", 12.0)], "both", "Why.", {"a": 1})
-    assert (good.verdict, good.computed, good.reason, good.values) == (
-        "reproduced",
-        "both",
-        "Why.",
-        {"a": 1.0},
-    )
-    bad = compared([("352", 352.2), ("< 30", 32.3)], "both", "Why.")
-    assert (bad.verdict, bad.reason) == ("differs", "Not as printed: 32.3 for < 30. Why.")
-    assert compared([("1", 2.0)], "it").reason == "Not as printed: 2 for 1."
-    shown = compared([("219 889", 543_940.3), ("2-5", 3e-11), ("1.91", 1.9182)], "it").reason
+    claim = Claim("p.one", "p", "runs", "(1)", "So it is.", computed="both", reason="Why.")
+    good = claim.compared([("352", 352.2), ("< 30", 12.0)], {"a": 1})
+    assert good == Outcome("reproduced", "both", "Why.", {"a": 1.0})
+    bad = claim.compared([("352", 352.2), ("< 30", 32.3)])
+    assert bad == Outcome("differs", "both", "Not as printed: 32.3 for < 30. Why.")
+    claim = replace(claim, reason="")
+    assert claim.compared([("1", 2.0)]).reason == "Not as printed: 2 for 1."
+    shown = claim.compared([("219 889", 543_940.3), ("2-5", 3e-11), ("1.91", 1.9182)]).reason
     assert shown == "Not as printed: 543940 for 219 889, 0 for 2-5, 1.92 for 1.91."
 
 
 def test_a_bound_does_not_move_with_the_last_bits() -> None:
-    assert [bound(v) for v in (0.0, 5e-15, 4e-11, 2e-9, 0.03)] == [
-        "1e-9",
-        "1e-9",
-        "1e-9",
-        "1e-8",
-        "1e-1",
-    ]
+    found = [bound(v) for v in (0.0, 5e-15, 4e-11, 2e-9, 0.03)]
+    assert found == ["1e-9", "1e-9", "1e-9", "1e-8", "1e-1"]
     assert bound(0.999e-7) == bound(1.001e-7) == "1e-6"
