@@ -8,7 +8,7 @@ the words: what the paper says and prints, what was found, and why. The function
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partialmethod
 from importlib import import_module, resources
@@ -31,6 +31,7 @@ OUT_OF_REACH = "out of a fluid's reach"  # packets are needed
 
 VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
 
+_WORDS = printed.Words()
 _PAPERS = ("ldcc", "binomial", "fast", "delay_aimd", "ecf")
 
 
@@ -72,8 +73,9 @@ class Outcome:
 class Claim:
     """A statement of a paper, and how it is tested.
 
-    Its methods make an `Outcome` of what a test finds. They take its numbers as `values`; the words
-    are those of the claim's table, with the numbers put in, unless the test has its own.
+    Its methods make an `Outcome` of what a test finds. They take its numbers as `values`, and what
+    else the words of the claim's table have in braces; or words in place of these, as `computed`
+    and `reason`.
 
     Attributes
     ----------
@@ -86,8 +88,10 @@ class Claim:
         What the paper says, in one sentence.
     published : str
         The value it prints.
+    digits : sequence of str
+        Numbers of it, as `fluidcc.papers.printed.agrees` takes them.
     computed, reason : str
-        Words of the outcome, with numbers of it in braces (see `fluidcc.papers.printed.Number`).
+        Words of the outcome, with numbers in braces (see `fluidcc.papers.printed.Words`).
     erratum : bool
         True if the printed statement was suspected to be wrong or ambiguous.
     """
@@ -98,6 +102,7 @@ class Claim:
     place: str
     statement: str
     published: str = ""
+    digits: Sequence[str] = ()
     computed: str = ""
     reason: str = ""
     erratum: bool = False
@@ -114,17 +119,16 @@ class Claim:
         return self.test(self)
 
     def outcome(
-        self,
-        verdict: str,
-        values: Mapping[str, Any] | None = None,
-        *,
-        computed: str = "",
-        reason: str = "",
+        self, verdict: str, values: Mapping[str, Any] | None = None, **words: Any
     ) -> Outcome:
-        """Return the outcome with this verdict; words in place of the table's, if any are given."""
-        numbers = {k: printed.Number(v) for k, v in (values or {}).items()}
-        computed = computed or self.computed.format_map(numbers)
-        return Outcome(verdict, computed, reason or self.reason.format_map(numbers), values or {})
+        """Return the outcome with this verdict; `computed` and `reason` replace the table's."""
+        values = {k: float(v) for k, v in (values or {}).items()}
+        given = {"values": values, **values, **words}
+        computed, reason = (
+            words.get(name) or _WORDS.vformat(getattr(self, name), (), given)
+            for name in ("computed", "reason")
+        )
+        return Outcome(verdict, computed, reason, values)
 
     not_given = partialmethod(outcome, NOT_GIVEN)
     """The outcome where the paper prints no value to compare with."""
@@ -138,7 +142,7 @@ class Claim:
         *,
         verdict: str,
         otherwise: str,
-        **words: str,
+        **words: Any,
     ) -> Outcome:
         """Return the outcome with `verdict` if the test's checks are good, or with `otherwise`."""
         if good:
@@ -160,7 +164,7 @@ class Claim:
         *statements: Any,
         values: Mapping[str, Any] | None = None,
         checks: object = True,
-        **words: str,
+        **words: Any,
     ) -> Outcome:
         """Return the outcome of a claim that holds if every one of the statements does.
 
@@ -169,7 +173,7 @@ class Claim:
         statements : relations of SymPy, or verdicts of `proof`
             What has to be proved.
         values, words
-            Of the outcome.
+            Of the outcome, as for every method.
         checks : bool
             Whether the numbers beside the proofs agree too; if not, the claim differs.
 
@@ -191,9 +195,10 @@ class Claim:
 
     def compared(
         self,
-        pairs: Iterable[tuple[str, float]],
+        numbers: Iterable[Any],
         values: Mapping[str, Any] | None = None,
-        **words: str,
+        digits: Iterable[str] = (),
+        **words: Any,
     ) -> Outcome:
         """Return the outcome of a claim whose numbers are printed.
 
@@ -202,14 +207,20 @@ class Claim:
 
         Parameters
         ----------
-        pairs : iterable of (str, float)
-            Each printed number with the computed one, as `fluidcc.papers.printed.agrees` takes
-            them.
+        numbers : iterable of float, or of several each
+            What was computed for each of `digits` [SI unit].
         values, words
             Of the outcome.
+        digits : iterable of str, optional
+            Printed numbers, as `fluidcc.papers.printed.agrees` takes them; by default the claim's.
         """
         found = self.outcome(REPRODUCED, values, **words)
-        wrong = [printed.beside(*pair) for pair in pairs if not printed.agrees(*pair)]
+        wrong = [
+            printed.beside(one, value)
+            for one, some in zip(digits or self.digits, numbers, strict=True)
+            for value in (some if isinstance(some, Iterable) else (some,))
+            if not printed.agrees(one, value)
+        ]
         if not wrong:
             return found
         said = f"Not as printed: {', '.join(wrong)}. {found.reason}".strip()

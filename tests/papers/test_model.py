@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from inspect import getmembers, isfunction, signature
+from inspect import getmembers, getsource, isfunction, signature
 from sys import modules
 
 import pytest
@@ -14,6 +14,7 @@ from fluidcc.laws.prove import Verdict
 from fluidcc.papers import model
 
 x, y = symbols("x y", positive=True)
+GROWTH = {f"binomial.growth_{name}" for name in ("aimd1", "aimd2", "iiad")}  # by one function
 CLAIM = model.Claim("p.one", "p", "runs", "(1)", "So it is.", computed="ok")
 
 
@@ -80,6 +81,12 @@ def test_every_table_has_its_test_and_every_test_its_table() -> None:
         for name, function in getmembers(module, isfunction):
             if "claim" in signature(function).parameters and not name.startswith("_"):
                 assert function in tested
+
+
+def test_printed_numbers_are_compared() -> None:
+    compared = {c.id for c in model.claims_of() if "compared(" in getsource(c.test)}
+    assert {c.id for c in model.claims_of() if c.digits} - compared == GROWTH
+    assert compared - {c.id for c in model.claims_of() if c.digits} == {"ecf.tfrc_over_red"}
 
 
 def test_words_have_the_numbers_of_the_outcome_in_units() -> None:

@@ -14,22 +14,49 @@ from fluidcc.base.errors import FluidccWarning
 from fluidcc.formulas import binomial
 from fluidcc.laws import Source
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.binomial.common import (
-    FLOWS,
-    ISCC_FLOWS,
-    SCHEMES,
-    T1,
-    fig5,
-    grouped,
-    iscc,
-    iscc_losses,
-    orbit_of,
-)
+from fluidcc.papers.binomial.loss import iscc
 from fluidcc.papers.model import Claim, Outcome
-from fluidcc.papers.printed import percent
+from fluidcc.papers.printed import named, percent
 from fluidcc.simulation.simulate import simulate
-from fluidcc.simulation.synchronized import synchronized
+from fluidcc.simulation.synchronized import Orbit, synchronized
 from fluidcc.sources import ISCC, TFRC, RateBinomial
+
+T1 = 1544e3  # Capacity of a T1 link [bit/s]
+# lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s.
+SCHEMES = {
+    "AIMD1": binomial.window_to_rate(1, 0.5, 0, 1, 5e3, 1.0),
+    "AIMD2": binomial.window_to_rate(1, 0.5, 0, 1, 50e3, 1.0),
+    "IIAD": binomial.window_to_rate(1, 0.5, 1, 0, 10e3, 1.0),
+}
+POWERS = {"AIMD1": (0, 1), "AIMD2": (0, 1), "IIAD": (1, 0)}
+FLOWS = 100
+ISCC_FLOWS = (1, 2, 5, 10, 20, 50, 100, 200)
+
+
+def grouped(value: float) -> str:
+    """A whole number with its thousands apart."""
+    return f"{value:,.0f}".replace(",", " ")
+
+
+def orbit_of(scheme: str, flows: int, **changes: Any) -> Orbit:
+    """The orbit of `flows` flows of a scheme of Fig. 5, exact where its steps are affine."""
+    (a, b), (up, down) = POWERS[scheme], SCHEMES[scheme]
+    return synchronized(a, b, up, down, T1, n=flows, exact=a == 0 and not changes, **changes).orbit
+
+
+@cache
+def fig5(scheme: str) -> NDArray[np.float64]:
+    """Loss ratio p_n for n = 1, ..., 100 flows of a scheme of Fig. 5; computed once."""
+    return np.array([float(orbit_of(scheme, flows).loss) for flows in range(1, FLOWS + 1)])
+
+
+@cache
+def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.float64]:
+    """Loss ratios of ISCC(k, l), m_I = 20 and m_D = max(2, l), for the first of `ISCC_FLOWS`."""
+    return np.array(
+        [synchronized(k, l, *iscc(k, l), 1.0, n=flows).orbit.loss for flows in ISCC_FLOWS[:first]]
+    )
+
 
 CONVENTION = (
     "Convention: one common rate; loss is what exceeds C in every interval over capacity, over all "
@@ -49,7 +76,7 @@ def _growth(claim: Claim, scheme: str, reason: str = "") -> Outcome:
     s = p[-1] / p[0]
     off = s / float(claim.published.replace(" ", "")) - 1
     return claim.compared(
-        [(claim.published, s)],
+        [s],
         {"s_100": s, "p_1": p[0], "p_100": p[-1]},
         computed=f"s_100 = {grouped(s)}, {percent(abs(off), 2)} {'above' if off > 0 else 'below'} "
         "it",
@@ -126,11 +153,10 @@ def loss_of_100(claim: Claim) -> Outcome:
     values = {name: fig5(name)[-1] for name in ("AIMD1", "AIMD2")}
     exact = {name: orbit_of(name, FLOWS).loss for name in values}
     return claim.compared(
-        [("10", 100 * values["AIMD1"]), ("55", 100 * values["AIMD2"])],
+        values.values(),
         values,
         computed=", ".join(f"{a} {percent(v, 4)} ({exact[a]})" for a, v in values.items()),
-        reason=CONVENTION
-        + " As fractions in brackets, since the orbits are found in rational arithmetic.",
+        convention=CONVENTION,
     )
 
 
@@ -138,13 +164,11 @@ def exponents_aimd(claim: Claim) -> Outcome:
     found = {name: power(name) for name in ("AIMD1", "AIMD2")}
     own = [float(np.log(s) / np.log(100)) for s in (6755, 352)]
     return claim.compared(
-        [("1.91", found["AIMD1"][0]), ("1.27", found["AIMD2"][0])],
+        [f[0] for f in found.values()],
         {a: f[0] for a, f in found.items()},
         computed="; ".join(f"{a} {f[0]:.2f} by ln s_100/ln 100" for a, f in found.items()),
-        reason=f"The printed exponents are ln s_100/ln 100 of the printed s_100, {own[0]:.3f} and "
-        f"{own[1]:.3f}, the first cut off; ours differs as s_100 does. A least-squares fit gives "
-        + ", ".join(f"{f[1]:.2f} ({a})" for a, f in found.items())
-        + ", pulled down by the dips.",
+        own=own,
+        fits={a: f[1] for a, f in found.items()},
     )
 
 
@@ -152,12 +176,7 @@ def exponent_iiad(claim: Claim) -> Outcome:
     ends, free, through = power("IIAD")
     printed = float(np.log(219_889) / np.log(100))
     return claim.compared(
-        [("2.67", free)],
-        {"least squares": free, "last point": ends},
-        computed=f"{free:.2f} by least squares, {through:.2f} through s_1 = 1, {ends:.2f} by ln "
-        "s_100/ln 100",
-        reason=f"ln 219 889/ln 100 is {printed:.3f}: the printed exponent is again that of the "
-        "last point, and differs as s_100 does. All are below the predicted 3, as the paper says.",
+        [free], {"least squares": free, "last point": ends}, through=through, printed=printed
     )
 
 
@@ -168,13 +187,7 @@ def becomes_linear(claim: Claim) -> Outcome:
         for name, part in {"1 to 7": slice(0, 7), "7 to 100": slice(6, None)}.items()
     }
     bend = min(range(2, FLOWS), key=lambda n: _bent(np.log(flows), np.log(p), np.log(n)))
-    return claim.compared(
-        [("2", slope["1 to 7"]), ("1", slope["7 to 100"]), ("7", bend)],
-        slope | {"bend": bend},
-        computed="exponent "
-        + ", ".join(f"{v:.2f} for n = {a}" for a, v in slope.items())
-        + f"; two lines fit best if they meet at n = {bend}",
-    )
+    return claim.compared([*slope.values(), bend], slope | {"bend": bend}, slope=slope)
 
 
 def _bent(x: NDArray[np.float64], y: NDArray[np.float64], at: float) -> float:
@@ -207,17 +220,7 @@ def dips(claim: Claim) -> Outcome:
         f"{a}: " + ", ".join(f"n = {m} (C/(lambda n) = {v:.2f})" for m, v in found.items())
         for a, found in seen.items()
     )
-    return claim.differs_if(
-        even and below,
-        {f"m = {m}": v for m, v in at.items()},
-        computed=f"dips at {text}",
-        reason="Only even multiples, and from below. With beta = 1/2 the rates rise from U/2 to U "
-        "in N steps, U = 2 N lambda: an orbit of N steps overshoots by 2 N lambda n - C: nothing "
-        "just below C = 2 N lambda n. At odd multiples the overshoot is as large as it gets: the "
-        "loss at C = m lambda n is "
-        + ", ".join(f"{percent(v)} for m = {m}" for m, v in at.items())
-        + ", exactly.",
-    )
+    return claim.differs_if(even and below, named("m = {}", at), text=text)
 
 
 # --- Sections V-C and VI of the binomial paper ----------------------------------------------------
@@ -233,19 +236,14 @@ def iscc_in_simulation(claim: Claim) -> Outcome:
     }
     flatness = {name: np.ptp(p) / p.max() for name, p in (("all", flat), ("late", flat[late]))}
     good = bool(np.all(np.diff(falling) < 0)) and flatness["all"] < 0.1
-    listed = lambda p: ", ".join(percent(v, 2) for v in p)  # noqa: E731
     return claim.differs_if(
         not good,
         values,
-        computed=f"loss for n = {', '.join(map(str, ISCC_FLOWS))}: {listed(flat)} with k = -1.2; "
-        f"{listed(falling)} with k = -1.5",
-        reason=f"True from n = 20 on: k = -1.2 is constant to {percent(flatness['late'], 2)} of "
-        "its largest there, and k = -1.5 "
-        f"{'falls' if np.all(np.diff(falling[late]) < 0) else 'does not fall'}. There several "
-        "decreases in a row are needed to get below C, and neither (36) nor (42) holds, by which k "
-        "= -1.2 grows as n^0.6 and k = -1.5 is constant. At smaller n the loss depends on how "
-        f"steps happen to fit: over all n k = -1.2 moves by {percent(flatness['all'], 2)} of its "
-        "largest. The paper does not say from which n on it holds.",
+        flatness=flatness,
+        falls="falls" if np.all(np.diff(falling[late]) < 0) else "does not fall",
+        flows=ISCC_FLOWS,
+        flat=flat,
+        falling=falling,
     )
 
 
@@ -254,12 +252,7 @@ def several_decreases(claim: Claim) -> Outcome:
     for b, a in ((1.5, -1.25), (2, -1.5), (3, -2)):
         orbit = synchronized(a, b, *iscc(a, b), 1.0, n=50).orbit
         share[f"l = {b:g}"] = orbit.overloads / orbit.period
-    return claim.reproduced_if(
-        list(share.values()) == sorted(share.values()),
-        share,
-        computed="intervals over capacity with 50 flows: "
-        + ", ".join(f"{percent(v)} for {a}" for a, v in share.items()),
-    )
+    return claim.reproduced_if(list(share.values()) == sorted(share.values()), share)
 
 
 def estimates(claim: Claim) -> Outcome:
@@ -404,12 +397,5 @@ def testbed_in_a_network(claim: Claim) -> Outcome:
             f"{PRINTED[name][1]} %)"
             for name, p in found.items()
         ),
-        reason="Testbed measurements; only trends can be compared. Taken: a drop-tail queue of 50 "
-        "ms, 50 ms of propagation, one decrease a control interval of 100 ms, MTU/RTT = 100 "
-        "kbit/s, m_D = 2, m_I = 20, at least 14 kbit/s each. The TCP-friendly binomial schemes "
-        "grow steeply, ISCC(-1.5, 2) does not. As an automaton, which climbs between two decreases "
-        f"also while there is loss, ISCC(-1.2, 2) fails beyond {limit:.1f} flows: the increase of "
-        "an interval exceeds what a decrease takes; in (2) an interval with loss has no increase. "
-        "TFRC counts one loss event a round trip however many packets are lost, so a fluid that "
-        "loses them together hardly loses more.",
+        limit=limit,
     )

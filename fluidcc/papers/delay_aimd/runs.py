@@ -8,34 +8,79 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sympy import Eq, limit
 
 from fluidcc.formulas import delay_aimd
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.delay_aimd.common import (
+from fluidcc.papers.delay_aimd.rules import (
     C2,
     PACKET,
-    RATCHET_BUFFER,
     T2,
     TAU2,
     backoffs,
-    coexistence,
-    fig1,
     fig2,
-    fig5,
     flow,
     last_cycle,
     ms,
     of_fig2,
-    ratchet_run,
-    smallest_rtt,
+    sawtooth,
 )
 from fluidcc.papers.model import Claim, Outcome, proof
-from fluidcc.papers.printed import agrees, numbers, percent
+from fluidcc.papers.printed import agrees, named, numbers, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, SlowStartAIMD, Vegas
+
+
+def smallest_rtt(run: Any) -> NDArray[np.float64]:
+    """The smallest round trip each flow has seen [s], over time."""
+    return np.minimum(run.PlainDelayAIMD_low.values, run.rtt.values)
+
+
+@cache
+def fig1(n: int) -> Any:
+    """`n` Vegas flows on the link of Fig. 1."""
+    link = {"capacity": "5 Mbit/s", "delay": "15 ms", "buffer": 100 * PACKET}
+    return simulate(dumbbell([flow(Vegas, 2)] * n, link), 60.0, samples=1201, rtol=1e-6)
+
+
+@cache
+def fig5(Delta0: float) -> Any:
+    """One flow that backs off at most every `Delta0` seconds, on the link of Fig. 2."""
+    return of_fig2(DelayAIMD(Delta0=Delta0), 60.0)
+
+
+RATCHET_BUFFER = 1500  # packets, in the runs of Figs. 3 and 4; the paper has 400
+
+
+@cache
+def ratchet_run(flows: int, delta: float) -> Any:
+    """Run flows whose windows fill 200 ms, and which begin behind a queue of 80 ms of others."""
+    rng = np.random.default_rng(4)
+    parts = rng.uniform(0.5, 1.5, flows) if flows > 1 else np.ones(1)
+    return sawtooth(
+        PlainDelayAIMD(delta_p=delta),
+        flows,
+        C2,
+        T2,
+        window=0.2 * C2 / PACKET / flows * parts,
+        starts=np.linspace(0, 0.1, flows),
+        stop=25.0,
+        buffer=RATCHET_BUFFER * PACKET,
+        q=0.08,
+    )
+
+
+@cache
+def coexistence(gamma: float, Delta0: float, leave: float | None = None) -> Any:
+    """One delay-based and three loss-based flows of Fig. 6; the latter leave at `leave` [s]."""
+    flows = {f"loss{i}": flow(HTCP, 30, stop=leave) for i in (1, 2, 3)}
+    ours = {"delay": flow(DelayAIMD(gamma=gamma, Delta0=Delta0), 10)}
+    link = {"capacity": "10 Mbit/s", "delay": "50 ms", "buffer": 100 * PACKET}
+    return simulate(dumbbell(ours | flows, link), 120.0, samples=6001, rtol=1e-6)
+
 
 NS = "The curve is of an ns simulation with packets, without printed values; the shape is compared."
 
@@ -45,7 +90,7 @@ def vegas_queue(claim: Claim) -> Outcome:
     target = Vegas.parameter("alpha")
     return claim.reproduced_if(
         list(left.values()) == sorted(left.values()),
-        {f"n = {n}": q for n, q in left.items()},
+        named("n = {}", left),
         computed=f"{numbers(left.values())} packets for {', '.join(map(str, left))} flows",
         reason=f"By hand n alpha, {', '.join(f'{n * target:g}' for n in left)} with alpha = "
         f"{target:g} packets. {NS}",
@@ -57,9 +102,9 @@ def adaptive_backoff(claim: Claim) -> Outcome:
     used = [float(last_cycle(run)[2].utilisation.mean()) for run in (half, adaptive)]
     periods = [last_cycle(run)[0] for run in (half, adaptive)]
     return claim.compared(
-        [("100", 100 * used[1]), ("< 99.5", 100 * used[0])],
+        used,
         {"half": used[0], "adaptive": used[1], "period_half": periods[0], "period": periods[1]},
-        reason=NS,
+        ns=NS,
     )
 
 
@@ -68,11 +113,9 @@ def just_empties(claim: Claim) -> Outcome:
     low, top = float(part.queueing_delay.min()), float(part.queueing_delay.max())
     closed = delay_aimd.mean_queueing_delay(TAU2, T2, delay_aimd.backoff_factor(T2, T2 + TAU2))
     return claim.compared(
-        [("0", 1e3 * low), ("20", 1e3 * top)],
+        [low, top],
         {"low": low, "top": top, "mean": mean, "closed": closed, "period": period},
-        reason="The round trip in (3) is that of a packet sent a round trip ago, so a few packets "
-        "stay, and the window grows on until the news comes. H-TCP's increase speeds up, so the "
-        f"queue is long only at the end: with a constant one the mean would be {ms(closed)}. {NS}",
+        ns=NS,
     )
 
 
@@ -116,11 +159,8 @@ def ratchet_of_one(claim: Claim) -> Outcome:
         computed=f"with {RATCHET_BUFFER} packets of buffer, "
         + "; ".join(f"delta = {a:g}: {', '.join(map(ms, p))}" for a, p in plateaus.items())
         + f"; with delta = 1 it stays at {ms(never)}",
-        reason=(_OTHER_BUFFER if ratchets else "It does not ratchet. ")
-        + f"At most {percent(above, 2)} above max(T, delta RTT_min), since the window grows until "
-        "news of the threshold comes; the first step meets the queue of others too. Taken: the "
-        "flow begins with a window that fills 200 ms, behind a queue of 80 ms that others "
-        "left. " + NS,
+        begin=_OTHER_BUFFER if ratchets else "It does not ratchet. ",
+        ns=NS,
     )
 
 
@@ -128,12 +168,8 @@ def ratchet_buffer(claim: Claim) -> Outcome:
     largest = {size: _room(400, 8 * size) for size in (1000, 1500)}
     most = ", ".join(f"{ms(v)} with {a} byte" for a, v in largest.items())
     text = f"the round trip is at most {most} packets"
-    values = {f"{a} byte": v for a, v in largest.items()} | {"needed": _NEEDED}
-    return claim.differs_if(
-        min(largest.values()) < _NEEDED,
-        values,
-        computed=f"{text}, below the {ms(_NEEDED)} at which the estimated delay would reach tau0",
-    )
+    values = named("{} byte", largest) | {"needed": _NEEDED}
+    return claim.differs_if(min(largest.values()) < _NEEDED, values, text=text, needed=_NEEDED)
 
 
 def ratchet_of_ten(claim: Claim) -> Outcome:
@@ -152,10 +188,8 @@ def ratchet_of_ten(claim: Claim) -> Outcome:
         computed=f"with {RATCHET_BUFFER} packets of buffer, from {ms(first.min())} to "
         f"{ms(first.max())} at 0.5 s, all within 0.1 % of {ms(T2)} after {there or np.nan:.1f} s; "
         f"with delta = 1 still {ms(never[-1].min())} to {ms(never[-1].max())} at the end",
-        reason=(_OTHER_BUFFER if there is not None else "They do not converge. ")
-        + "Taken: flows begin within 0.1 s behind a queue of 80 ms that others left, with windows "
-        "of random size (seed 4) that fill 200 ms together. The paper draws RTT_min from 120 to "
-        "240 ms, which a source that has seen 120 ms cannot keep. " + NS,
+        begin=_OTHER_BUFFER if there is not None else "They do not converge. ",
+        ns=NS,
     )
 
 
@@ -165,10 +199,7 @@ def flat_part(claim: Claim) -> Outcome:
     flat = np.mean(w > (1 - 1e-6) * w.max())
     plain = last_cycle(fig2())[0]
     return claim.reproduced_if(
-        period > 7.9 and flat > 0.5,
-        {"period": period, "flat": flat},
-        computed=f"with Delta0 = 8 s an epoch of {period:.2f} s, {percent(flat)} of it flat; "
-        f"{plain:.2f} s without",
+        period > 7.9 and flat > 0.5, {"period": period, "flat": flat}, plain=plain
     )
 
 
@@ -178,7 +209,7 @@ def proportional_idle(claim: Claim) -> Outcome:
         periods[kappa] = last_cycle(of_fig2(DelayAIMD(kappa=kappa), 30.0))[0]
     return claim.reproduced_if(
         abs(periods[20.0] / periods[0.0] - 1) < 1e-3,
-        {f"kappa = {a:g}": v for a, v in periods.items()},
+        named("kappa = {:g}", periods),
         computed=f"epochs of {periods[20.0]:.3f} s with Delta0 = 20 (RTT_max - RTT_min), "
         f"{periods[0.0]:.3f} s with 0",
     )
@@ -191,15 +222,7 @@ def coexists(claim: Claim) -> Outcome:
         rates = coexistence(gamma, idle).sel(time=slice(40.0, None)).rate.mean("time").values
         share[f"gamma = {gamma:g}, Delta0 = {idle:g} s"] = float(rates[0] / rates.sum())
     found = list(share.values())
-    return claim.reproduced_if(
-        all(a < b for a, b in pairwise(found)),
-        share,
-        computed="share of the delay-based flow: "
-        + "; ".join(f"{100 * v:.0f} % with {a}" for a, v in share.items()),
-        reason="A fair share is 25 %. With Delta0 = 2 s, above the 1.75 s between losses, it never "
-        "backs off by delay. The values of gamma and Delta0 of the figure are not printed; ours "
-        "were chosen. " + NS,
-    )
+    return claim.reproduced_if(all(a < b for a, b in pairwise(found)), share, ns=NS)
 
 
 def drains(claim: Claim) -> Outcome:
@@ -209,15 +232,11 @@ def drains(claim: Claim) -> Outcome:
     }
     top = {gamma: run.queueing_delay.max() for gamma, run in late.items()}
     used = {gamma: run.utilisation.mean() for gamma, run in late.items()}
-    values = {f"top {a:g}": v for a, v in top.items()} | {f"used {a:g}": v for a, v in used.items()}
+    values = named("top {:g}", top) | named("used {:g}", used)
     text = "; ".join(
         f"gamma = {a:g}: at most {ms(v)}, utilisation {percent(used[a], 4)}" for a, v in top.items()
     )
-    return claim.differs_if(
-        max(top.values()) >= 2 * TAU2,
-        values,
-        computed=f"40 to 60 s after three loss-based flows left 80 ms of queue, {text}",
-    )
+    return claim.differs_if(max(top.values()) >= 2 * TAU2, values, text=text)
 
 
 # --- (3) over several bottlenecks, and where flows do not back off together -----------------------
@@ -344,26 +363,16 @@ def rtt_unfairness(claim: Claim) -> Outcome:
     values = {
         f"{name}, {k:g}": a for name, v in found.items() for k, a in zip(RATIOS, v, strict=True)
     }
-    values |= {f"power of {name}": v for name, v in power.items()} | {
-        "off": max(off),
-        "up to 4": near_by,
-        "capped": capped,
-    }
+    values |= named("power of {}", power) | {"off": max(off), "up to 4": near_by, "capped": capped}
     shown = "; ".join(
         f"{name} {numbers(v, '.2g')} (power {power[name]:.1f})" for name, v in found.items()
     )
     return claim.differs_if(
         proved and near_by < 0.05 and power["delay-based"] < 1.1 < 1.7 < power["standard TCP"],
         values,
-        computed=f"rate of the near flow over that of the far one, for {numbers(RATIOS)} times its "
-        f"round trip of {ms(NEAR)}: {shown}",
-        reason="With (3) it is milder: the near flow grows faster, but also gives up more, tau0/(T "
-        "+ tau0) of its window. Rates of flows that back off together are as ln(1 + tau0/T), "
-        "proved, which is 1/T for small tau0, where those of standard TCP are as 1/T^2. The runs "
-        f"agree within {percent(near_by, 1)} up to 4, and {percent(max(off), 1)} up to 8. With "
-        f"Algorithm 1's cap of 0.9 flows beyond T = 9 tau0 lose that: {capped:.0f} at "
-        f"{RATIOS[-1]:g}. The paper shows no measurement of it. Constant increase; standard TCP "
-        "with tau0 of buffer.",
+        ratios=RATIOS,
+        near=NEAR,
+        shown=shown,
     )
 
 
@@ -410,11 +419,9 @@ def slow_start_exit(claim: Claim) -> Outcome:
     return claim.differs_if(
         late,
         {f"T = {T:g}, tau0 = {tau0:g}": left / full for (T, tau0), (left, full) in found.items()},
-        computed="window at the exit, of C RTT [packets], by RTT and tau0, where slow start "
-        f"doubles until the queueing delay is tau0: {shown}",
-        reason="A round of w packets leaves w/2 of them in the queue for a moment, so it ends at "
-        f"{min(over):.1f} to {max(over):.1f} C tau0, whatever C RTT is: too soon where the round "
-        "trip is longer than that many tau0, and not where it is shorter.",
+        shown=shown,
+        least=min(over),
+        most=max(over),
     )
 
 
@@ -432,7 +439,5 @@ def slow_start_runs(claim: Claim) -> Outcome:
         min(short) > 0 and max(short) < 2 and near < 0.02 and top < 1,
         {f"T = {T:g}, tau0 = {tau0:g}": v[1] for (T, tau0), v in found.items()}
         | {"near": near, "top": top},
-        computed="round trips from max_ssthresh to C RTT, by RTT and tau0 (2 RTT/tau0 in brackets, "
-        f"of which 2 are for what was there): {shown}; max_ssthresh is C tau0 within "
-        f"{percent(near, 2)}, and the queue stays below {top:.2f} tau0",
+        shown=shown,
     )

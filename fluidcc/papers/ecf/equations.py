@@ -41,7 +41,7 @@ from fluidcc.papers.ecf.common import (
     unequal,
 )
 from fluidcc.papers.model import Claim, Outcome, proof
-from fluidcc.papers.printed import off
+from fluidcc.papers.printed import named, off
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, ECF, Reno
 from fluidcc.sources.by_bytes import marked_by_bytes
@@ -114,9 +114,7 @@ def gains(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         proof(Eq(poly, _z**2 - _z + _K)) and critical == Rational(1, 4) and inside < outside,
         {"critical": critical, "inside": inside, "outside": outside},
-        computed="with one period of computing delay z^2 - z + K: double root at K = 1/4, stable "
-        f"for K < 1; from 0.2 to 0.5 an error keeps at most {inside:.2f} a period, {ends[0]:.2f} "
-        f"and {ends[1]:.2f} at the ends; without delay 1 - K, 0.8 to 0.5, no overshoot",
+        ends=ends,
     )
 
 
@@ -159,12 +157,12 @@ _READINGS = (
 
 
 def wanted_rate(claim: Claim) -> Outcome:
-    return claim.proved(Eq(unfold(q + (V1 - c) * T_ECF / c), aim), reason=_READINGS)
+    return claim.proved(Eq(unfold(q + (V1 - c) * T_ECF / c), aim), readings=_READINGS)
 
 
 def wanted_rate_late(claim: Claim) -> Outcome:
     old = q + ((measured - c) * R + (V2 - c) * (T_ECF - R)) / c
-    return claim.proved(Eq(unfold(old), aim), reason=_READINGS)
+    return claim.proved(Eq(unfold(old), aim), readings=_READINGS)
 
 
 def converges(claim: Claim) -> Outcome:
@@ -218,7 +216,7 @@ def increase_limit(claim: Claim) -> Outcome:
 def source(claim: Claim) -> Outcome:
     r = starting("CBR").rate
     alone = float(r.sel(time=9.9, method="nearest")[0])
-    return claim.compared([("20", alone / 1e6)], {"alone": alone})
+    return claim.compared([alone], {"alone": alone})
 
 
 def stall(claim: Claim) -> Outcome:
@@ -284,11 +282,9 @@ def byte_mode(claim: Claim) -> Outcome:
     let_in = {short: _carried(short) for short in (0.0, 0.5, 0.8)}
     return claim.reproduced_if(
         let_in[0.0] == 1 and abs(target[1] - 20.5) < 0.1 and let_in[0.8] < 0.6,
-        {"delay": target[1], **{f"let in {k:g}": v for k, v in let_in.items()}},
-        computed="in packet mode, with half of all packets acknowledgements of 40 bytes, RED's 100 "
-        f"packets are {target[1]:.1f} instead of {target[0]:.0f} ms; P-AQM lets in "
-        f"{pc(let_in.values())} % of a load of 0.8 c if 0, 50, 80 % of all packets are. By bytes "
-        "neither changes",
+        {"delay": target[1], **named("let in {:g}", let_in)},
+        target=target,
+        parts=pc(let_in.values()),
     )
 
 
@@ -328,9 +324,7 @@ def window(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         inside < 1e-9 and limit < 0.5 * T and shorter < 0.7,
         {"limit": limit, "with (4)": shorter},
-        computed="with T_s = 140 ms of 160 ms V1's radius is sqrt(R/T) up to R = 20 ms, as (4) "
-        "asks; beyond, r mixes the old rate with the new one, and V1 is unstable from R = "
-        f"{1e3 * limit:.1f} ms, where with T_s = T - R its radius is {shorter:.2f}",
+        shorter=shorter,
     )
 
 
@@ -341,9 +335,7 @@ def hold_form(claim: Claim) -> Outcome:
     return claim.differs_if(
         abs(found / exact - 1) > 1e-3,
         {"form": found, "exact": exact, "error": error, "bound": bound},
-        reason=f"The form leaves out the aliases; at the crossover omega T = {cross:.3f} it is "
-        f"{100 * error:.1f} % too small, within its bound (omega T)^2/12 = {100 * bound:.1f} %, "
-        "and so finds too long a round trip still stable.",
+        cross=cross,
     )
 
 
@@ -377,7 +369,7 @@ def rtt_fairness(claim: Claim) -> Outcome:
         for name in runs
     )
     return claim.compared(
-        [("1.00", v) for x in share.values() for v in x],
+        [np.concatenate(list(share.values()))],
         {f"share {i + 1}, {name}": v for name, x in share.items() for i, v in enumerate(x)},
         computed=f"sources at {ms(FAR)} ms from the router and back: {text}",
     )
@@ -448,6 +440,5 @@ def ecf_margins(claim: Claim) -> Outcome:
         stable and alike < 1e-9,
         {f"radius {v}, {r:g}": radius for (v, r), (radius, _) in found.items()}
         | {f"left {v}, {r:g}": left for (v, r), (_, left) in found.items()},
-        computed="for any number of sources an error keeps in a period, at RTTs of 60, 100, 240 "
-        f"ms, {text}",
+        text=text,
     )

@@ -58,7 +58,7 @@ def exact_iff(claim: Claim) -> Outcome:
     return claim.differs_if(
         all(found == wanted for found, wanted in exact) and not all(found for found, _ in exact),
         values,
-        computed=f"correction over n alpha/C, r the smallest RTT of the others: {shown}",
+        shown=shown,
     )
 
 
@@ -78,10 +78,7 @@ def static_windows(claim: Claim) -> Outcome:
             f"{n} " + ", ".join(f"{100 * found[f'{n}, {r:g}']:.0f} %" for r in (0.5, 1.5, 2.0))
             for n in law
         ),
-        reason="Both are right up to one round trip; beyond it x = w/r understates the error by "
-        f"factors of {more[0]:.1f} and {more[1]:.1f}. A window sends what is acknowledged: a round "
-        "trip after the newcomer takes more of the link the others send less at once, which x = "
-        "w/r knows only through the longer round trip.",
+        more=more,
     )
 
 
@@ -100,12 +97,7 @@ def positive_theta(claim: Claim) -> Outcome:
         good &= (least == 0) == empties and abs(found / wanted - 1) < _EXACT
         values[f"theta = {theta:g}"] = found
     shown = ", ".join(f"{v:.2f} at {k}" for k, v in values.items() if k != "limit")
-    return claim.reproduced_if(
-        good,
-        values,
-        computed=f"correction over n alpha/C for two flows at 200 ms: {shown}; the queue empties "
-        f"for theta above B/(x0 t_eps) = {values['limit']:.3f}, and dr is then B/C",
-    )
+    return claim.reproduced_if(good, values, shown=shown)
 
 
 def small_buffer(claim: Claim) -> Outcome:
@@ -183,13 +175,7 @@ def unfair_until_the_probe(claim: Claim) -> Outcome:
     r = arrivals("estimator")
     before = r.rate.sel(time=slice(88.0, 89.9)).mean("time").values
     share = float(before[-1] / before[:-1].mean())
-    return claim.differs_if(
-        abs(share - 1) > _FEW,
-        {"share": share},
-        reason="The estimate rests on (3) and (5), so a flow must first come to rest at its unfair "
-        f"rate, here (1 + sqrt 17)/2 = {fast.unfairness(4):.2f} times the others'. The bias ends a "
-        "few seconds after the probe.",
-    )
+    return claim.differs_if(abs(share - 1) > _FEW, {"share": share}, unfair=fast.unfairness(4))
 
 
 def queues(claim: Claim) -> Outcome:
@@ -198,18 +184,16 @@ def queues(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         np.all(high[1:] > 1.2 * target[1:]) and off(low, target) < 0.03,
         {"FAST": high[-1], "estimator": low[-1]},
-        computed=f"FAST {numbers(high)} packets, the estimator {numbers(low)}, with "
-        f"{numbers(target)} wanted",
+        high=high,
+        low=low,
+        target=target,
     )
 
 
 def fast_over_rtt(claim: Claim) -> Outcome:
     found, wanted = ratios("FAST", "rtt"), float(fast.unfairness(8))
     return claim.reproduced_if(
-        off(found, wanted) < _FEW,
-        named("d = {:g}", RTTS, found),
-        computed=f"{numbers(found)} times the others' mean, at RTTs of 40 to 200 ms; by (3) and "
-        f"(4) {wanted:.3f} at any",
+        off(found, wanted) < _FEW, named("d = {:g}", RTTS, found), found=found, wanted=wanted
     )
 
 
@@ -227,9 +211,7 @@ def reduction_over_rtt(claim: Claim) -> Outcome:
 
 def estimator_over_rtt(claim: Claim) -> Outcome:
     found = ratios("estimator", "rtt")
-    return claim.reproduced_if(
-        off(found, 1) < 0.05, named("d = {:g}", RTTS, found), computed=numbers(found)
-    )
+    return claim.reproduced_if(off(found, 1) < 0.05, named("d = {:g}", RTTS, found), found=found)
 
 
 def fast_over_n(claim: Claim) -> Outcome:
@@ -249,18 +231,17 @@ def reduction_over_n(claim: Claim) -> Outcome:
     return claim.differs_if(
         as_it_must and not np.all(np.diff(found) > _FEW),
         named("n = {:g}", FLOWS, found),
-        computed=f"{numbers(found)} for n = {numbers(FLOWS)} at 100 ms",
         reason=f"It grows once (7), which is {numbers(1e3 * needed)} ms for these n, exceeds the "
         "RTT; below, the pause empties the queue and sharing is fair for every n.",
+        found=found,
+        flows=FLOWS,
     )
 
 
 def estimator_over_n(claim: Claim) -> Outcome:
     found = ratios("estimator", "n")
     return claim.reproduced_if(
-        off(found, 1) < 0.05,
-        named("n = {:g}", FLOWS, found),
-        computed=f"{numbers(found)} for n = {numbers(FLOWS)}",
+        off(found, 1) < 0.05, named("n = {:g}", FLOWS, found), found=found, flows=FLOWS
     )
 
 
@@ -400,9 +381,7 @@ def bursts_help(claim: Claim) -> Outcome:
     ]
     return claim.differs_if(
         not all(both),
-        _values(plain)
-        | {f"paused, {k}": v for k, v in _values(paused).items()}
-        | {"left": left, "queue": queue},
+        _values(plain) | named("paused, {}", _values(paused)) | {"left": left, "queue": queue},
         computed=f"FAST: {_shown(plain)}; rate reduction: {_shown(paused)}. {_SEEDED}",
         reason=" ".join(said),
     )
@@ -421,12 +400,8 @@ def estimator_in_bursts(claim: Claim) -> Outcome:
         worst >= 0.1,
         _values(found) | {"worst": worst, "alone": alone, "probe": probe},
         computed=f"{_shown(found, 1)}. {_SEEDED}",
-        reason=f"Without background it is {100 * alone:.1f} % off. One probe measures what the "
-        "whole queue changes in a round trip, bursts that begin or end in it too, and (9) "
-        f"amplifies that. It is of {probe / 1e6:.0f} Mbit/s here, half of the newcomer's rate, and "
-        f"already {PEAKS[0] / 1e6:g} Mbit/s of background put it off by up to "
-        f"{100 * np.abs(found[0] - 1).max():.0f} %. The paper averages ratios over runs that it "
-        "does not describe.",
+        least=PEAKS[0],
+        first=np.abs(found[0] - 1).max(),
     )
 
 
@@ -496,9 +471,8 @@ def stabilizes(claim: Claim) -> Outcome:
         named("static, r = {:g}", ALONE_RTTS, static)
         | named("ack, r = {:g}", ALONE_RTTS, ack)
         | {"three flows": crowd},
-        computed=f"x = w/r is stable below gamma r/tau = {', '.join(f'{v:.3f}' for v in static)} "
-        f"for r = 20, 40, 100, 200 ms, the ack clock below {', '.join(f'{v:.2f}' for v in ack)}, "
-        f"and {crowd:.2f} with three flows at 100 ms",
+        static=static,
+        ack=ack,
     )
 
 
@@ -522,9 +496,7 @@ def stability_needs_the_clock(claim: Claim) -> Outcome:
     return claim.differs_if(
         verdicts["StaticFAST"] != verdicts["FAST"],
         values,
-        computed="growth of a small disturbance in simulation 5 % below and above each boundary: "
-        f"{shown}",
-        reason=f"At gamma r/tau = {values['between']:.2f} x = w/r is {verdicts['StaticFAST']}, and "
-        f"windows that send what is acknowledged are {verdicts['FAST']}. Vegas, whose gain 1/r is "
-        f"small, is stable with both: it decays at {vegas[0]:.3g} and {vegas[1]:.3g} 1/s.",
+        shown=shown,
+        verdicts=verdicts,
+        vegas=vegas,
     )

@@ -19,7 +19,7 @@ from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import W_OVER_BETA, near, w
 from fluidcc.papers.model import Claim, Outcome, law_proof, proof
-from fluidcc.papers.printed import bound, kbit, mbit, ms, percent
+from fluidcc.papers.printed import bound, kbit, mbit, named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
@@ -74,9 +74,7 @@ def crossing() -> float:
 
 def coexistence_buffers(claim: Claim) -> Outcome:
     short, long = (n * PACKET / CAPACITY for n in (BUFFERS[0], BUFFERS[-1]))
-    return claim.compared(
-        [("about 100", 1e3 * short), ("about 600", 1e3 * long)], {"short": short, "long": long}
-    )
+    return claim.compared([short, long], {"short": short, "long": long})
 
 
 def coexistence_values(claim: Claim) -> Outcome:
@@ -103,10 +101,9 @@ def coexistence_static(claim: Claim) -> Outcome:
     moving = {n: _rates(n)[0] / _rates(n)[1] for n in BUFFERS}
     return claim.refuted_if(
         max(ratio.values()) < 1 < moving[30],
-        {f"static {n}": ratio[n] for n in BUFFERS} | {f"sawtooth {n}": moving[n] for n in BUFFERS},
-        computed=f"LDCC over TCP at 30, 60, 180 packets: {ratio[30]:.3f}, {ratio[60]:.3f}, "
-        f"{ratio[180]:.3f} at the static equilibrium, {moving[30]:.3f}, {moving[60]:.3f}, "
-        f"{moving[180]:.3f} on the limit cycle",
+        named("static {}", ratio) | named("sawtooth {}", moving),
+        ratio=ratio,
+        moving=moving,
     )
 
 
@@ -116,12 +113,10 @@ def coexistence_delay_part(claim: Claim) -> Outcome:
     delay = {n: sawtooth(n).mean.queueing_delay[0] for n in (30, 180)}
     return claim.reproduced_if(
         with_it[180] < 0.5 * with_it[30] and without[180] > without[30] * 0.99,
-        {f"with {n}": v for n, v in with_it.items()}
-        | {f"without {n}": v for n, v in without.items()},
-        computed=f"from 30 to 180 packets the mean queue grows from {ms(delay[30])} to "
-        f"{ms(delay[180])} and LDCC's rate falls from {kbit(with_it[30])} to {kbit(with_it[180])}; "
-        f"without the delay-based part it does not fall: {kbit(without[30])} and "
-        f"{kbit(without[180])} are sent",
+        named("with {}", with_it) | named("without {}", without),
+        delay=delay,
+        with_it=with_it,
+        without=without,
     )
 
 
@@ -133,19 +128,14 @@ def coexistence_floor(claim: Claim) -> Outcome:
         falling == sorted(falling, reverse=True)
         and falling[-1] > W_OVER_BETA
         and still / W_OVER_BETA < 1.01,
-        {**{f"{n} packets": v for n, v in rates.items()}, "static": still},
-        computed=f"{', '.join(f'{kbit(v)} at {n}' for n, v in rates.items())} packets; "
-        f"{kbit(still)} at the static equilibrium with 20000",
+        named("{} packets", rates) | {"static": still},
+        rates=rates,
     )
 
 
 def coexistence_weight(claim: Claim) -> Outcome:
     one, two = _rates(180)[0], _rates(180, LDCC(w=2 * LDCC.parameter("w")))[0]
-    return claim.reproduced_if(
-        two > 1.5 * one,
-        {"w": one, "2 w": two},
-        computed=f"at 180 packets {kbit(one)} with w = 20 kbit/s and {kbit(two)} with 40 kbit/s",
-    )
+    return claim.reproduced_if(two > 1.5 * one, {"w": one, "2 w": two}, two=two)
 
 
 def coexistence_aggressive(claim: Claim) -> Outcome:
@@ -170,8 +160,7 @@ def coexistence_starvation(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         own > W_OVER_BETA and max(others.values()) < 0.25 * W_OVER_BETA,
         {"LDCC": own, **others},
-        computed=f"at 180 packets LDCC has {kbit(own)}, LEDBAT {kbit(others['LEDBAT'])}, "
-        f"delay-based AIMD {kbit(others['PlainDelayAIMD'])} of 2 Mbit/s",
+        others=others,
     )
 
 
@@ -293,10 +282,7 @@ def comparison_gcc_cycle(claim: Claim) -> Outcome:
     error = max(abs(a / b - 1) for a, b in pairs)
     return claim.not_given(
         {"error": error} | {k: getattr(exact, k) for k in ("period", "queue_max", "queue_mean")},
-        computed=f"period {exact.period:.5g} s, rate {mbit(exact.rate_low * 1.5e6)} to "
-        f"{mbit(exact.rate_high * 1.5e6)}, queue up to {ms(exact.queue_max)}, "
-        f"{ms(exact.queue_mean)} on average; the simulated cycle is the closed form within "
-        f"{bound(error)}",
+        rate=[1.5e6 * exact.rate_low, 1.5e6 * exact.rate_high],
     )
 
 
@@ -312,12 +298,7 @@ def comparison_gcc_lowest(claim: Claim) -> Outcome:
 def comparison_gcc_varies(claim: Claim) -> Outcome:
     c = closed()
     ratio = c.queue_max / c.queue_mean
-    return claim.reproduced_if(
-        ratio > 3,
-        {"ratio": ratio},
-        computed=f"{ms(c.queue_max)} against {ms(c.queue_mean)} of queue, {ratio:.3g} times the "
-        "average",
-    )
+    return claim.reproduced_if(ratio > 3, {"ratio": ratio}, c=c)
 
 
 def comparison_owd_eq(claim: Claim) -> Outcome:
@@ -349,9 +330,8 @@ def comparison_small_capacities(claim: Claim) -> Outcome:
         algebra and agrees and grows["NADA"] > 2 * grows["LDCC"] and nowhere,
         {**grows, "low": edges[0], "high": edges[1], "least R_max": least},
         otherwise="refuted",
-        computed=f"from 3 to 0.5 Mbit/s NADA's delay grows {grows['NADA']:.3g}-fold, LDCC's "
-        f"{grows['LDCC']:.3g}-fold; with R_MAX = {mbit(R_MAX)} NADA's is the longer one from "
-        f"{mbit(edges[0], 3)} to {mbit(edges[1], 3)}",
+        grows=grows,
+        r_max=R_MAX,
     )
 
 
@@ -365,9 +345,8 @@ def comparison_constant(claim: Claim) -> Outcome:
     delays = {name: f(1.5e6) for name, f in (("LDCC", ldcc_delay), ("NADA", nada_delay))}
     return claim.reproduced_if(
         calm < 1e-3 and rate["GCC"] > 0.1,
-        {f"{k} rate": v for k, v in rate.items()}
-        | {f"{k} delay": v for k, v in delay.items()}
-        | delays,
-        computed=f"LDCC and NADA rest at c with {ms(delays['LDCC'])} and {ms(delays['NADA'])}; "
-        f"GCC's rate moves by {percent(rate['GCC'])} of c and its delay by {ms(delay['GCC'])}",
+        named("{} rate", rate) | named("{} delay", delay) | delays,
+        delays=delays,
+        rate=rate,
+        delay=delay,
     )

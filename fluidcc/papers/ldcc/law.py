@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sympy import Eq, Function, Symbol, diff, lambdify, limit, log, oo, symbols
@@ -17,14 +17,12 @@ from fluidcc.metrics import jain
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import (
-    E_HAT,
     FAIR_DELAYS,
     W_OVER_BETA,
     T,
     alone,
     at_time,
     beta,
-    delay_by_19,
     eta,
     four_flows,
     near,
@@ -34,7 +32,7 @@ from fluidcc.papers.ldcc.common import (
     x,
 )
 from fluidcc.papers.model import Claim, Outcome, law_proof, proof
-from fluidcc.papers.printed import at_values, ms, percent
+from fluidcc.papers.printed import ms
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC
 from fluidcc.sources.sampled import merged
@@ -43,11 +41,19 @@ from fluidcc.symbols import RTT, Let, e, e_b, edot, pi, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
+E_HAT = LDCC.claims["(19)"].relation.rhs
+"""The one-way delay at equilibrium by (19), as the law claims it."""
+_E_HAT = lambdify((x, e_b, *LDCC.params), E_HAT, "numpy")
 (FLOW,) = LDCC.flow.values()
 GAIN, PENALTY = (next(v for v in FLOW.atoms(Let) if v.name == name) for name in ("k", "v"))
 V = unfold(PENALTY)  # (17)
 ABOVE = beta * (e - T) / (e + e_b)  # v where e > T
 U = w * log(x)
+
+
+def delay_by_19(rate: Any, back: Any) -> Any:
+    """(19) at a rate [bit/s] and a return delay [s], with the parameters of Section V [s]."""
+    return _E_HAT(rate, back, *LDCC.params.values())
 
 
 def _with_penalty(penalty: Let) -> Source:
@@ -98,11 +104,7 @@ def penalty_curves(claim: Claim) -> Outcome:
     values = {
         f"{ms(at)}, p = {ms(p)}": v for p in delays for at, v in zip(grid, curves[p], strict=True)
     }
-    return claim.reproduced_if(
-        ordered and lower,
-        values,
-        computed=f"at e = 300 ms, p = 25, 50, 100 ms: v = {shown}; longer p, lower v (proved)",
-    )
+    return claim.reproduced_if(ordered and lower, values, shown=shown)
 
 
 def equilibrium_delay(claim: Claim) -> Outcome:
@@ -161,12 +163,7 @@ def below_floor(claim: Claim) -> Outcome:
     eq, late = equilibrium(finite), simulate(finite, 300.0, samples=2).isel(time=-1)
     settled = near(late.rate.values, eq.rate.values, 1e-3)
     values = {"loss": eq.loss.values[0], "rate": eq.rate.values[0]}
-    return claim.reproduced_if(
-        none and bool(eq.full.values[0]) and settled,
-        values,
-        computed=f"six flows on {shared / 1e6:g} Mbit/s: no equilibrium with an endless buffer; "
-        f"with 0.5 s of buffer it is full, loses {percent(values['loss'])}, and the run ends there",
-    )
+    return claim.reproduced_if(none and bool(eq.full.values[0]) and settled, values, shared=shared)
 
 
 # --- III-A: what the penalty does for starvation and fairness
@@ -225,13 +222,7 @@ def normalisation(claim: Claim) -> Outcome:
     for name, law in (("divided by RTT", LDCC), ("divided by 2 T", bare)):
         net = four_flows(FAIR_DELAYS["25, 40, 60, 75 ms"], 6e6, source=law)
         index[name] = float(jain(equilibrium(net).rate))
-    return claim.proved(
-        linear - divided > 0,
-        values=index,
-        computed="at one queue the short flow's advantage is smaller by (2 p1 + q)/(2 p2 + q); 25, "
-        "40, 60, 75 ms at 6 Mbit/s: Jain's index "
-        + ", ".join(f"{v:.4g} {k}" for k, v in index.items()),
-    )
+    return claim.proved(linear - divided > 0, values=index)
 
 
 def only_losses(claim: Claim) -> Outcome:
@@ -243,8 +234,7 @@ def only_losses(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         delay < 0.1 and abs(rate / exact - 1) < 1e-9,
         {"rate": rate, "exact": exact, "delay": delay},
-        computed=f"Fig. 6: e = {ms(delay)} < T, w/x = pi = {percent(loss, 4)}, two flows at "
-        f"{rate / 1e6:.4f} Mbit/s",
+        loss=loss,
     )
 
 
@@ -278,13 +268,7 @@ def receiving_rate_index(claim: Claim) -> Outcome:
     by_definition = measured.subs({delay(n - 1): e0, delay(n): e1})
     wrong = proof(Eq(by_definition, 1 / (1 / rate + e2 - e1)))
     right = proof(Eq(by_definition, 1 / (1 / rate + e1 - e0)))
-    return claim.differs_if(
-        right and not wrong,
-        dict(wrong.counterexample),
-        reason="The index is off by one: (21) at n gives 1/(1/x + e(n) - e(n - 1)); as printed it "
-        f"is x_recv(n + 1), and it fails at {at_values(wrong.counterexample)}. Of no consequence "
-        "later.",
-    )
+    return claim.differs_if(right and not wrong, dict(wrong.counterexample))
 
 
 def derivative_from_rates(claim: Claim) -> Outcome:

@@ -19,7 +19,6 @@ from fluidcc.papers.ldcc.common import (
     T,
     at_time,
     beta,
-    delay_by_19,
     equilibrium_of,
     four_flows,
     near,
@@ -27,8 +26,9 @@ from fluidcc.papers.ldcc.common import (
     run,
     w,
 )
+from fluidcc.papers.ldcc.law import delay_by_19
 from fluidcc.papers.model import Claim, Outcome, proof
-from fluidcc.papers.printed import mbit, ms, off, percent
+from fluidcc.papers.printed import ms, named, off, percent
 from fluidcc.sources import LDCC
 
 
@@ -44,14 +44,14 @@ def settings(claim: Claim) -> Outcome:
 def buffer_130(claim: Claim) -> Outcome:
     link = scenarios["ldcc_fig5"].net.links["bottleneck"]
     q = link.buffer / link.capacity
-    return claim.compared([("300", 1e3 * q)], {"q_max": q}, computed=ms(q))
+    return claim.compared([q], {"q_max": q})
 
 
 def buffer_25(claim: Claim) -> Outcome:
     link = scenarios["ldcc_fig6"].net.links["bottleneck"]
     delay = link.delay + link.buffer / link.capacity
     return claim.compared(
-        [("< 100", 1e3 * delay)],
+        [delay],
         {"e_max": delay},
         computed=f"25 ms + {ms(link.buffer / link.capacity)} = {ms(delay)}",
     )
@@ -90,8 +90,8 @@ def fig5_fair(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         min(index.values()) > 0.999 and near(exact, exact[0], 1e-9),
         {**index, "rate": exact[0]},
-        computed=f"at 259 s {', '.join(mbit(v) for v in rates)} (Jain's index "
-        f"{index['three']:.6f}); at equilibrium exactly equal, 1 Mbit/s",
+        rates=rates,
+        index=index,
     )
 
 
@@ -126,8 +126,8 @@ def fig6_fair(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         jain(rates) > 0.9999 and error < 5e-3 and loss > 0 and delay < 0.1,
         {"error": error, "loss": loss, "exact": exact},
-        computed=f"at 259 s {', '.join(mbit(v) for v in rates)} ({mbit(exact)} by hand), loss "
-        f"{percent(loss)}, delay {ms(delay)}",
+        rates=rates,
+        delay=delay,
     )
 
 
@@ -135,8 +135,8 @@ def _shares(name: str) -> tuple[Any, Any, float, dict[str, float]]:
     """Rates at equilibrium of three flows and of two, how far the run is off them, and all."""
     three, two = (equilibrium_of(name, at).rate.values[:n] for at, n in ((200.0, 3), (50.0, 2)))
     error = off(at_time(name, 259.0).rate.values[:3], three)
-    values = {f"x{k}": v for k, v in enumerate(three, 1)}
-    values |= {f"two_x{k}": v for k, v in enumerate(two, 1)}
+    values = named("x{}", (1, 2, 3), three)
+    values |= named("two_x{}", (1, 2), two)
     return three, two, error, values | {"error": error}
 
 
@@ -151,12 +151,7 @@ def fig10_long_flow(claim: Claim) -> Outcome:
     third = (t > 130) & (t < 259)
     always = np.all(rate[late, 0] < rate[late, 1]) and np.all(rate[third, 0] < rate[third, 2])
     three, two, error, values = _shares("ldcc_fig10")
-    return claim.reproduced_if(
-        always and error < 5e-3,
-        values,
-        computed=f"{', '.join(mbit(v, 3) for v in three)} with three flows, "
-        f"{', '.join(mbit(v, 3) for v in two)} with two; so in the run once flows have started",
-    )
+    return claim.reproduced_if(always and error < 5e-3, values, three=three, two=two)
 
 
 def fig10_delays(claim: Claim) -> Outcome:
@@ -164,20 +159,13 @@ def fig10_delays(claim: Claim) -> Outcome:
     rate, delay = eq.rate.values[:3], eq.one_way_delay.values[:3]
     by_hand = delay_by_19(rate, np.array([0.05, 0.025, 0.025]))
     error = off(delay, by_hand)
-    return claim.reproduced_if(
-        error < 1e-9,
-        {f"e{k}": v for k, v in enumerate(delay, 1)},
-        computed=f"{', '.join(ms(v) for v in delay)} with three flows, each as (19) says",
-    )
+    return claim.reproduced_if(error < 1e-9, named("e{}", (1, 2, 3), delay), delay=delay)
 
 
 def fig11_long_flow(claim: Claim) -> Outcome:
     three, two, error, values = _shares("ldcc_fig11")
     return claim.reproduced_if(
-        three[0] < min(three[1:]) and error < 5e-3,
-        values,
-        computed=f"{', '.join(mbit(v, 3) for v in three)} with three flows; "
-        f"{', '.join(mbit(v, 4) for v in two)} with two",
+        three[0] < min(three[1:]) and error < 5e-3, values, three=three, two=two
     )
 
 
@@ -189,8 +177,7 @@ def fig11_mixed(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         loss[0] > 0 and delay[0] > 0.1 and delay[1] < 0.1 and balance < 1e-10,
         {"e1": delay[0], "loss1": loss[0], "v1": v[0], "balance": balance},
-        computed=f"flow 1: e = {ms(delay[0])} > T, pi = {percent(loss[0])}, v = {v[0]:.4f}; flow "
-        f"2: e = {ms(delay[1])} < T, losses alone",
+        delay=delay,
     )
 
 
@@ -230,26 +217,14 @@ def jain_bounds(claim: Claim) -> Outcome:
 
 def propagation_vectors(claim: Claim) -> Outcome:
     worst = {name: np.min(fair_rates(name)[-1]) / (CAPACITIES[-1] / 4) for name in THREEFOLD}
-    return claim.not_given(
-        worst,
-        computed="; ".join(FAIR_DELAYS),
-        reason="The text has [p1 p2 p3 p4] and no numbers; the shortest is taken as 25 ms, as in "
-        "the other figures. With 75 ms as the longest, the worst rate hardly depends on the other "
-        "two: " + ", ".join(f"{v:.3g}" for v in worst.values()) + " of the fair one at 6 Mbit/s.",
-    )
+    return claim.not_given(worst, computed="; ".join(FAIR_DELAYS), worst=worst.values())
 
 
 def fig7_discrepancy(claim: Claim) -> Outcome:
     names = list(FAIR_DELAYS)[:3]
     curves = np.array([jain(fair_rates(name)) for name in names])
     values = {name: c[-1] for name, c in zip(names, curves, strict=True)}
-    return claim.reproduced_if(
-        np.all(np.diff(curves, axis=0) <= 1e-9),
-        values,
-        computed="at 6 Mbit/s "
-        + "; ".join(f"{v:.4f} for {k}" for k, v in values.items())
-        + "; in this order at every capacity",
-    )
+    return claim.reproduced_if(np.all(np.diff(curves, axis=0) <= 1e-9), values)
 
 
 def fig7_capacity(claim: Claim) -> Outcome:
@@ -266,14 +241,9 @@ def fig7_capacity(claim: Claim) -> Outcome:
     return claim.differs_if(
         exact and slope and peak and rates[3] > rates[0],
         index,
-        computed="J = "
-        + ", ".join(f"{v:.4f} at {k}" for k, v in index.items())
-        + f" Mbit/s for {WORST}",
-        reason=f"True down to x = 2 w/beta = {2 * W_OVER_BETA / 1e3:g} kbit/s a flow (1.6 Mbit/s), "
-        "where q = 2 T and the rates are equal whatever the propagation delays are (proved, for "
-        "e_b = p). Below, dx/dp = (w/beta)(q - 2 T)/(p + q - T)^2 changes its sign and long flows "
-        f"get more: {mbit(rates[3])} against {mbit(rates[0])} at 1.25 Mbit/s. The loss of fairness "
-        "there is too small to show in a plot.",
+        worst=WORST,
+        floor=2 * W_OVER_BETA,
+        rates=rates,
     )
 
 
@@ -288,20 +258,15 @@ def lowest_capacity(claim: Claim) -> Outcome:
     return claim.differs_if(
         low > 0.5,
         {"low": low, "high": high, "loss": loss, "least": min(least)},
-        reason=f"More than the buffer, so at 1 Mbit/s losses drive the flows ({percent(loss)} for "
-        f"{WORST}); driven by delay only from {mbit(min(least), 3)} to {mbit(max(least), 3)} on, "
-        "as the delays are.",
+        worst=WORST,
+        most=max(least),
     )
 
 
 def fig8_worst(claim: Claim) -> Outcome:
     share = np.array(CAPACITIES)[:, None] / 4
     worst = {name: np.min(fair_rates(name) / share) for name in THREEFOLD}
-    return claim.compared(
-        [("about 0.5", v) for v in worst.values()],
-        worst,
-        computed="; ".join(f"{v:.3f} for {k}" for k, v in worst.items()),
-    )
+    return claim.compared([worst.values()], worst)
 
 
 def fig8_extremes(claim: Claim) -> Outcome:

@@ -429,18 +429,7 @@ def each_user_alone(claim: Claim) -> Outcome:
     values |= {"unstable": count, "points": points, "wrong": wrong}
     values |= {"alone": alone, "paper_unstable": alike_unstable}
     return claim.refuted_if(
-        rule.holds and count and not hull.holds and alone and alike_unstable,
-        values,
-        computed="RTTs of 50 and 250 ms on one link: each G_r passes -1 with gain margin "
-        f"{rule.margin:.4g}, and the network is unstable ({count} roots, gain margin "
-        f"{values['exact']:.4g})",
-        reason="(39) is about the convex hull of all G_r at one frequency, and a chord between two "
-        "of them can cross the axis left of -1 when neither does. Here w = 1 kbit/s, beta = 0.5, T "
-        "= 20 ms, eta = 0.95, 10.44 Mbit/s, four near and five far flows; the hull says unstable "
-        "too. At the paper's w, beta and T it takes far larger ratios: two flows of 0.15 and 9 s "
-        "and of 62 and 3700 Mbit/s with eta = 1.33 each pass, and are unstable together; in "
-        f"{points} parking lots with equal rates and RTT ratios up to 100 the rule promises too "
-        f"much {wrong} times.",
+        rule.holds and count and not hull.holds and alone and alike_unstable, values
     )
 
 
@@ -454,8 +443,4 @@ def conservatism(claim: Claim) -> Outcome:
         f"{values[f'{name} median']:.2g}"
         for name, label in CONDITIONS.items()
     )
-    return claim.not_given(
-        values,
-        computed=f"{found['exact'].size} symmetric parking lots, allowed eta over critical eta: "
-        f"{text}",
-    )
+    return claim.not_given(values, found=found, text=text)
