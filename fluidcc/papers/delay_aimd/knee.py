@@ -181,7 +181,7 @@ def _off(found: dict[str, float], wanted: dict[str, float]) -> float:
 def synchronised(claim: Claim) -> Outcome:
     a, b = _of_queue(_cycle(3, 1.0)), _of_queue(_cycle(1, 3.0))
     off = _off(a, b)
-    return claim.reproduced_if(off < 1e-9, {"off": off, **a}, a=a, b=b)
+    return claim.reproduced_if(off < 1e-9, {"off": off, **a}, b=b)
 
 
 def closed_form(claim: Claim) -> Outcome:
@@ -191,7 +191,7 @@ def closed_form(claim: Claim) -> Outcome:
     wanted = {"period": late.period, "most": late.queue_high, "least": late.queue_low}
     off = _off(found, wanted)
     return claim.reproduced_if(
-        off < 1e-9, {"off": off, "prompt": prompt.period, **found}, found=found, tau2=TAU2
+        off < 1e-9, {"off": off, "prompt": prompt.period, **found}, tau2=TAU2
     )
 
 

@@ -96,7 +96,7 @@ def increase_minimum(claim: Claim) -> Outcome:
     below = 1 + 10 * (at - 1) + 0.5 * (at - 1) ** 2
     early = float(np.minimum(1, below)[0])
     same = np.allclose(np.maximum(1, below), delay_aimd.increase(at))
-    return claim.refuted_if(never and meant and same, {"at Delta = 0": early}, early=early)
+    return claim.refuted_if(never and meant and same, {"at Delta = 0": early})
 
 
 def busy_link(claim: Claim) -> Outcome:
@@ -178,7 +178,6 @@ def algorithm_increase(claim: Claim) -> Outcome:
         {"factor": factor, **longer},
         beta=beta,
         epochs=epochs,
-        longer=longer,
         inverse=1 / factor,
     )
 

@@ -322,9 +322,7 @@ def window(claim: Claim) -> Outcome:
     limit = float(brentq(lambda R: outer_loop(1, T, R, T_s).radius - 1, T - T_s, T))
     shorter = outer_loop(1, T, limit).radius
     return claim.reproduced_if(
-        inside < 1e-9 and limit < 0.5 * T and shorter < 0.7,
-        {"limit": limit, "with (4)": shorter},
-        shorter=shorter,
+        inside < 1e-9 and limit < 0.5 * T and shorter < 0.7, {"limit": limit, "with (4)": shorter}
     )
 
 

@@ -94,7 +94,6 @@ def slow_tfrc(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         tfrc > 1.5 * tcp and smooth < 0.5 + 0.5 * rough,
         {"TFRC": tfrc, "TCP-like": tcp, "smooth": smooth, "rough": rough},
-        tcp=tcp,
     )
 
 
@@ -280,7 +279,6 @@ def tfrc_over_red(claim: Claim) -> Outcome:
         computed=f"100 sources over RED: TFRC {ms(over)} ms, TCP-like {ms(theirs)} ms, at RTTs of "
         "60, 100, 240 ms",
         digits=["15 ms", *(f"{_MS * v:.0f} ms" for v in theirs)],
-        marks=marks,
     )
 
 

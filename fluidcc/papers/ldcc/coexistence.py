@@ -102,8 +102,6 @@ def coexistence_static(claim: Claim) -> Outcome:
     return claim.refuted_if(
         max(ratio.values()) < 1 < moving[30],
         named("static {}", ratio) | named("sawtooth {}", moving),
-        ratio=ratio,
-        moving=moving,
     )
 
 
@@ -115,8 +113,6 @@ def coexistence_delay_part(claim: Claim) -> Outcome:
         with_it[180] < 0.5 * with_it[30] and without[180] > without[30] * 0.99,
         named("with {}", with_it) | named("without {}", without),
         delay=delay,
-        with_it=with_it,
-        without=without,
     )
 
 
@@ -135,7 +131,7 @@ def coexistence_floor(claim: Claim) -> Outcome:
 
 def coexistence_weight(claim: Claim) -> Outcome:
     one, two = _rates(180)[0], _rates(180, LDCC(w=2 * LDCC.parameter("w")))[0]
-    return claim.reproduced_if(two > 1.5 * one, {"w": one, "2 w": two}, two=two)
+    return claim.reproduced_if(two > 1.5 * one, {"w": one, "2 w": two})
 
 
 def coexistence_aggressive(claim: Claim) -> Outcome:
@@ -158,9 +154,7 @@ def coexistence_starvation(claim: Claim) -> Outcome:
         run = simulate(beside(AIMD, 180, law), 300, samples=3001)
         others[law.name] = float(run.rate[1000:, 0].mean())
     return claim.reproduced_if(
-        own > W_OVER_BETA and max(others.values()) < 0.25 * W_OVER_BETA,
-        {"LDCC": own, **others},
-        others=others,
+        own > W_OVER_BETA and max(others.values()) < 0.25 * W_OVER_BETA, {"LDCC": own, **others}
     )
 
 
@@ -330,7 +324,6 @@ def comparison_small_capacities(claim: Claim) -> Outcome:
         algebra and agrees and grows["NADA"] > 2 * grows["LDCC"] and nowhere,
         {**grows, "low": edges[0], "high": edges[1], "least R_max": least},
         otherwise="refuted",
-        grows=grows,
         r_max=R_MAX,
     )
 
@@ -346,7 +339,4 @@ def comparison_constant(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         calm < 1e-3 and rate["GCC"] > 0.1,
         named("{} rate", rate) | named("{} delay", delay) | delays,
-        delays=delays,
-        rate=rate,
-        delay=delay,
     )

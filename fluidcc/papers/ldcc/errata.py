@@ -62,7 +62,7 @@ def related_cxtcp_coexists(claim: Claim) -> Outcome:
     queue = float(alone.queueing_delay[-1, 0])
     good = 0.8 < ratio[180] < 1.3 and 0.8 < ratio[60] < 1.3 and queue < 0.02
     return claim.differs_if(
-        ratio[30] < 0.8 or not good, {**named("{} packets", ratio), "queue": queue}, ratio=ratio
+        ratio[30] < 0.8 or not good, {**named("{} packets", ratio), "queue": queue}
     )
 
 
@@ -95,8 +95,6 @@ def related_gcc_starves(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         fixed[30] < 1e4 and min(adaptive.values()) > 2e5,
         named("fixed {}", fixed) | named("adaptive {}", adaptive),
-        fixed=fixed,
-        adaptive=adaptive,
     )
 
 
@@ -190,7 +188,6 @@ def kilobyte(claim: Claim) -> Outcome:
         link.buffer == 130 * 8000,
         values | {"loss1000": loss[1000], "loss1024": loss[1024]},
         otherwise="differs",
-        delays=delays,
     )
 
 

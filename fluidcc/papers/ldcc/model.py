@@ -161,7 +161,6 @@ def delayed_rates(claim: Claim) -> Outcome:
     return claim.refuted_if(
         fifo,
         {**into, "made": made["frozen"], "made_fifo": made["fifo"]},
-        into=into,
         megabit=made["frozen"] / 1e6,
     )
 

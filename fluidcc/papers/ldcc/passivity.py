@@ -183,7 +183,7 @@ def sum_of_storages(claim: Claim) -> Outcome:
     rate = evaluated(system.states, storage.terms(system), point).sum()  # [bit]
     found = check_storage(system, storage, samples=1024)
     values = {"V": V_there, "rate": rate, "worst": found.rate, "top": found.dissipation[-1]}
-    return claim.refuted_if(rate > 0 and not found.decreasing, values | state, V_there=V_there)
+    return claim.refuted_if(rate > 0 and not found.decreasing, values | state)
 
 
 # --- What holds in place of the proof in Appendix A

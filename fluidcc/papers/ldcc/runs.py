@@ -91,7 +91,6 @@ def fig5_fair(claim: Claim) -> Outcome:
         min(index.values()) > 0.999 and near(exact, exact[0], 1e-9),
         {**index, "rate": exact[0]},
         rates=rates,
-        index=index,
     )
 
 
