@@ -400,12 +400,7 @@ def two_terms_better(claim: Claim) -> Outcome:
     ratio = one / two
     values = {"least": ratio.min(), "most": ratio.max()}
     span = powers_of_fig4()[(ratio >= 5) & (ratio <= 1000)]
-    return claim.compared(
-        values.values(),
-        values,
-        reason=f"1000 is reached at l = {span.min():.2g}, and below the factor goes on growing, as "
-        "1/z^2. Where the axis of the figure begins is not said; Fig. 4(b) has l = -0.5.",
-    )
+    return claim.compared(values.values(), values, at=span.min())
 
 
 def efficiency_crossing(claim: Claim) -> Outcome:
@@ -431,9 +426,4 @@ def errors_of_150_flows(claim: Claim) -> Outcome:
     at = powers_of_fig4()
     values = {"least": one.min(), "most": one.max(), "two terms, most": two.max()}
     low, high = at[one.argmin()], at[one.argmax()]
-    least, most = percent(values["least"]), percent(values["most"])
-    return claim.compared(
-        [(values["least"], values["most"])],
-        values,
-        computed=f"{least} at l = {low:.2g} to {most} at l = {high:.2g}",
-    )
+    return claim.compared([(values["least"], values["most"])], values, low=low, high=high)

@@ -199,9 +199,7 @@ def _bent(x: NDArray[np.float64], y: NDArray[np.float64], at: float) -> float:
 def aggressive_loses_more(claim: Claim) -> Outcome:
     worse = fig5("AIMD2") > fig5("AIMD1")
     return claim.reproduced_if(
-        np.all(worse),
-        computed=f"for {int(worse.sum())} of {FLOWS} values of n; "
-        f"{fig5('AIMD2')[0] / fig5('AIMD1')[0]:.0f} times as much for one flow",
+        np.all(worse), worse=worse.sum(), more=fig5("AIMD2")[0] / fig5("AIMD1")[0]
     )
 
 

@@ -91,9 +91,11 @@ def vegas_queue(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         list(left.values()) == sorted(left.values()),
         named("n = {}", left),
-        computed=f"{numbers(left.values())} packets for {', '.join(map(str, left))} flows",
-        reason=f"By hand n alpha, {', '.join(f'{n * target:g}' for n in left)} with alpha = "
-        f"{target:g} packets. {NS}",
+        wanted=[n * target for n in left],
+        target=target,
+        ns=NS,
+        packets=left.values(),
+        flows=left,
     )
 
 
@@ -208,10 +210,7 @@ def proportional_idle(claim: Claim) -> Outcome:
     for kappa in (0.0, 20.0):
         periods[kappa] = last_cycle(of_fig2(DelayAIMD(kappa=kappa), 30.0))[0]
     return claim.reproduced_if(
-        abs(periods[20.0] / periods[0.0] - 1) < 1e-3,
-        named("kappa = {:g}", periods),
-        computed=f"epochs of {periods[20.0]:.3f} s with Delta0 = 20 (RTT_max - RTT_min), "
-        f"{periods[0.0]:.3f} s with 0",
+        abs(periods[20.0] / periods[0.0] - 1) < 1e-3, named("kappa = {:g}", periods)
     )
 
 
@@ -284,8 +283,7 @@ def busy_over_two_links(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         min(v for k, v in values.items() if k.startswith("used")) > 0.999,
         values,
-        computed="a flow over a link of 50 Mbit/s and a second one, and a flow on each; second "
-        f"link {'; '.join(shown)}",
+        shown="; ".join(shown),
     )
 
 
@@ -305,11 +303,7 @@ def busy_one_by_one(claim: Claim) -> Outcome:
             f"{name}: {percent(used, 4)} used, {percent(least, 3)} at the least, {ms(mean)} of "
             f"queue in the mean, {percent(alone, 2)} of the backoffs alone"
         )
-    return claim.reproduced_if(
-        values["used, 1"] > 0.999,
-        values,
-        computed=f"three flows at 120 ms whose thresholds differ; {'; '.join(shown)}",
-    )
+    return claim.reproduced_if(values["used, 1"] > 0.999, values, shown="; ".join(shown))
 
 
 # --- flows of different round trips ---------------------------------------------------------------

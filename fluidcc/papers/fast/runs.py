@@ -32,7 +32,7 @@ from fluidcc.papers.fast.common import (
     ratios,
 )
 from fluidcc.papers.model import Claim, Outcome, proof
-from fluidcc.papers.printed import named, numbers, off
+from fluidcc.papers.printed import named, off
 from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST, OnOff, StaticFAST, StaticVegas, Vegas
@@ -160,8 +160,7 @@ def plateaus_of_fast(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         worst < _FEW and rising,
         {"worst": worst} | {f"flow{i + 1}": v for i, v in enumerate(found.rate[-1])},
-        computed=f"after the fifth {numbers(found.rate[-1] * PACKET / 1e6)} Mbit/s; all plateaus "
-        f"are those of the recursion of (2), within {100 * worst:.1f} %",
+        rates=found.rate[-1] * PACKET / 1e6,
     )
 
 
@@ -204,8 +203,8 @@ def reduction_over_rtt(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         falls and off(found[~below], 1) < 0.03,
         named("d = {:g}", RTTS, found),
-        computed=f"{numbers(found)} at {numbers(1e3 * np.array(RTTS))} ms: over 5 % off at 100 ms, "
-        "under 3 % from 120 ms on",
+        found=found,
+        rtts=1e3 * np.array(RTTS),
     )
 
 
@@ -219,7 +218,9 @@ def fast_over_n(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         off(found, wanted) < _FEW,
         named("n = {:g}", FLOWS, found),
-        computed=f"{numbers(found)} for n = {numbers(FLOWS)}; by (3) and (4) {numbers(wanted)}",
+        found=found,
+        flows=FLOWS,
+        wanted=wanted,
     )
 
 
@@ -231,10 +232,9 @@ def reduction_over_n(claim: Claim) -> Outcome:
     return claim.differs_if(
         as_it_must and not np.all(np.diff(found) > _FEW),
         named("n = {:g}", FLOWS, found),
-        reason=f"It grows once (7), which is {numbers(1e3 * needed)} ms for these n, exceeds the "
-        "RTT; below, the pause empties the queue and sharing is fair for every n.",
         found=found,
         flows=FLOWS,
+        needed=1e3 * needed,
     )
 
 

@@ -19,7 +19,7 @@ from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import W_OVER_BETA, near, w
 from fluidcc.papers.model import Claim, Outcome, law_proof, proof
-from fluidcc.papers.printed import bound, kbit, mbit, named
+from fluidcc.papers.printed import kbit, named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
@@ -91,8 +91,7 @@ def coexistence_crossing(claim: Claim) -> Outcome:
     return claim.reproduced_if(
         excess[0] > 0 and max(excess[1:]) < 0 and bool(np.all(np.diff(excess) < 0)),
         {"at": at, "first": excess[0], "last": excess[-1]},
-        computed=f"with the sawtooth of TCP: LDCC has {kbit(excess[0])} more at 30 packets and "
-        f"{kbit(-excess[-1])} less at 180; the curves cross at {at:.1f} packets",
+        less=-excess[-1],
     )
 
 
@@ -159,9 +158,7 @@ def coexistence_starvation(claim: Claim) -> Outcome:
 
 
 def coexistence_packets(claim: Claim) -> Outcome:
-    return claim.out_of_reach(
-        computed=f"one halving a round trip with losses; {mbit(CAPACITY - UDP)} are shared"
-    )
+    return claim.out_of_reach(shared=CAPACITY - UDP)
 
 
 # --- V-D: beside NADA and GCC, Figs. 13 and 14
@@ -221,11 +218,7 @@ def even_capacities(largest: float) -> tuple[float, float] | None:
 
 
 def comparison_r_max(claim: Claim) -> Outcome:
-    return claim.not_given(
-        {"R_max": R_MAX},
-        computed=f"R_MAX = {mbit(R_MAX)}, capacities of {mbit(CAPACITIES[0])} to "
-        f"{mbit(CAPACITIES[-1])}",
-    )
+    return claim.not_given({"R_max": R_MAX}, least=CAPACITIES[0], most=CAPACITIES[-1])
 
 
 def comparison_gcc_parameters(claim: Claim) -> Outcome:
@@ -303,8 +296,7 @@ def comparison_owd_eq(claim: Claim) -> Outcome:
     return claim.proved(
         law_proof(NADA, "V-C OWD_eq = R_MAX OWD_min/R_eq"),
         values={"error": error},
-        computed="every equilibrium of the form of 2013 without losses, with R_MIN = 0 and weight "
-        f"1, is that one; runs at {len(CAPACITIES)} capacities end within {bound(error)} of it",
+        runs=len(CAPACITIES),
     )
 
 
