@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Any
 
@@ -14,8 +14,7 @@ import numpy as np
 from fluidcc.base.errors import InvalidInput
 
 __all__ = [
-    "Words", "agrees", "at_values", "beside", "bound", "in_unit", "kbit", "mbit", "ms", "named",
-    "numbers", "off", "percent",
+    "Words", "agrees", "beside", "bound", "in_unit", "ms", "named", "numbers", "off", "percent",
 ]  # fmt: skip
 
 _NUMBER = r"(\d(?:[\d ]*\d)?(?:\.\d+)?)"
@@ -171,17 +170,11 @@ def numbers(values: Iterable[Any], form: str = ".3g") -> str:
     return ", ".join(f"{float(v):{form}}" for v in values)
 
 
-def _unit(unit: str) -> Callable[..., str]:
-    def text(value: Any, digits: int | str = "") -> str:
-        """Return a number in SI units as text in this unit, with as many digits."""
-        return in_unit(value, f"{unit}{digits}")
-
-    return text
+def ms(seconds: Any, digits: int | str = "") -> str:
+    """Return a time as text in milliseconds, with as many digits."""
+    return in_unit(seconds, f"ms{digits}")
 
 
-ms, kbit, mbit, percent = (_unit(unit) for unit in ("ms", "kbit", "mbit", "percent"))
-
-
-def at_values(values: Mapping[str, float]) -> str:
-    """Return the numbers of a counterexample by name, as text."""
-    return ", ".join(f"{name} = {v:.3g}" for name, v in sorted(values.items()))
+def percent(ratio: Any, digits: int | str = "") -> str:
+    """Return a part as text in percent, with as many digits."""
+    return in_unit(ratio, f"percent{digits}")

@@ -19,7 +19,7 @@ from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import W_OVER_BETA, near, w
 from fluidcc.papers.model import Claim, Outcome, law_proof, proof
-from fluidcc.papers.printed import kbit, named
+from fluidcc.papers.printed import in_unit, named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
@@ -81,7 +81,10 @@ def coexistence_values(claim: Claim) -> Outcome:
     rates = {n: _rates(n) for n in BUFFERS}
     return claim.not_given(
         {f"{who} {n}": rates[n][k] for n in BUFFERS for k, who in enumerate(("LDCC", "TCP"))},
-        computed="; ".join(f"{n} packets: {kbit(a)} and {kbit(b)}" for n, (a, b) in rates.items()),
+        computed="; ".join(
+            f"{n} packets: {in_unit(a, 'kbit')} and {in_unit(b, 'kbit')}"
+            for n, (a, b) in rates.items()
+        ),
     )
 
 
