@@ -8,7 +8,7 @@ the words: what the paper says and prints, what was found, and why. The function
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partialmethod
 from importlib import import_module, resources
@@ -88,7 +88,7 @@ class Claim:
         What the paper says, in one sentence.
     published : str
         The value it prints.
-    digits : sequence of str
+    digits : tuple of str
         Numbers of it, as `fluidcc.papers.printed.agrees` takes them.
     computed, reason : str
         Words of the outcome, with numbers in braces (see `fluidcc.papers.printed.Words`).
@@ -102,7 +102,7 @@ class Claim:
     place: str
     statement: str
     published: str = ""
-    digits: Sequence[str] = ()
+    digits: tuple[str, ...] = ()
     computed: str = ""
     reason: str = ""
     erratum: bool = False
@@ -257,6 +257,7 @@ def _read(paper: str) -> tuple[Claim, ...]:
             words: dict[str, Any] = {
                 k: " ".join(v.split()) if isinstance(v, str) else v for k, v in row.items()
             }
+            words["digits"] = tuple(row.get("digits", ()))
             found.append(Claim(f"{paper}.{name}", paper, room, **words))
     return tuple(found)
 
