@@ -103,7 +103,7 @@ def shorter_epochs(claim: Claim) -> Outcome:
 
 def knee_losses(claim: Claim) -> Outcome:
     lost, top = max(fig7(n).lost for n in FLOWS), max(fig7(n).largest for n in FLOWS)
-    return claim.reproduced_if(lost == 0, {"lost": lost, "top": top}, t7=T7)
+    return claim.reproduced_if(lost == 0, {"lost": lost, "top": top}, buffer=T7)
 
 
 def knee_of_any_number(claim: Claim) -> Outcome:
@@ -185,7 +185,7 @@ def closed_form(claim: Claim) -> Outcome:
     wanted = {"period": late.period, "most": late.queue_high, "least": late.queue_low}
     off = _off(found, wanted)
     return claim.reproduced_if(
-        off < 1e-9, {"off": off, "prompt": prompt.period, **found}, tau2=TAU2
+        off < 1e-9, {"off": off, "prompt": prompt.period, **found}, tau0=TAU2
     )
 
 
@@ -233,4 +233,4 @@ def second_flow(claim: Claim) -> Outcome:
 
 
 def testbed(claim: Claim) -> Outcome:
-    return claim.out_of_reach(c7=C7, t7=T7)
+    return claim.out_of_reach(rate=C7, buffer=T7)

@@ -290,13 +290,12 @@ def coefficient(claim: Claim) -> Outcome:
     fluid = {a: max(most_entries(a, offset) for offset in (0.0, 1.0)) for a in (0.5, 0.25)}
     rounds = {a: _by_rounds(a) for a in fluid}
     values = named("with {:g}", fluid) | named("with {:g}, rounds", rounds)
-    text = (
-        f"of Table I at most {fluid[0.5]} entries can be had with 0.5 and {fluid[0.25]} with 0.25, "
-        "whatever the round trip, beta and the queue at the backoff; in whole round trips of 10 to "
-        f"300 ms, with 0 or {QUEUE:g} packets of queue, {rounds[0.5]} and {rounds[0.25]}"
-    )
     return claim.differs_if(
-        fluid[0.5] < fluid[0.25] and rounds[0.5] < rounds[0.25], values, text=text
+        fluid[0.5] < fluid[0.25] and rounds[0.5] < rounds[0.25],
+        values,
+        fluid=list(fluid.values()),
+        rounds=list(rounds.values()),
+        queue=QUEUE,
     )
 
 

@@ -167,11 +167,9 @@ def ratchet_of_one(claim: Claim) -> Outcome:
 
 
 def ratchet_buffer(claim: Claim) -> Outcome:
-    largest = {size: _room(400, 8 * size) for size in (1000, 1500)}
-    most = ", ".join(f"{ms(v)} with {a} byte" for a, v in largest.items())
-    text = f"the round trip is at most {most} packets"
-    values = named("{} byte", largest) | {"needed": _NEEDED}
-    return claim.differs_if(min(largest.values()) < _NEEDED, values, text=text, needed=_NEEDED)
+    largest = {f"{size} byte": _room(400, 8 * size) for size in (1000, 1500)}
+    values = largest | {"needed": _NEEDED}
+    return claim.differs_if(min(largest.values()) < _NEEDED, values, largest=largest)
 
 
 def ratchet_of_ten(claim: Claim) -> Outcome:

@@ -100,11 +100,10 @@ def penalty_curves(claim: Claim) -> Outcome:
     ordered = all(np.all(curves[a] > curves[b]) for a, b in pairwise(delays))
     p1, gap = positive("p1", "d")
     lower = proof(ABOVE.subs(e_b, p1) - ABOVE.subs(e_b, p1 + gap) > 0, where=[e > T])
-    shown = ", ".join(f"{curves[p][1]:.4f}" for p in delays)
     values = {
         f"{ms(at)}, p = {ms(p)}": v for p in delays for at, v in zip(grid, curves[p], strict=True)
     }
-    return claim.reproduced_if(ordered and lower, values, shown=shown)
+    return claim.reproduced_if(ordered and lower, values, shown=[curves[p][1] for p in delays])
 
 
 def equilibrium_delay(claim: Claim) -> Outcome:
