@@ -6,21 +6,31 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping
+from string import Formatter
 from typing import Any
 
 import numpy as np
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
 
 __all__ = [
-    "agrees", "at_values", "bound", "compared", "kbit", "mbit", "ms", "named", "numbers", "off",
-    "percent",
+    "Words", "agrees", "beside", "bound", "in_unit", "ms", "named", "numbers", "off", "percent",
 ]  # fmt: skip
 
-_NUMBER = r"(\d[\d ]*(?:\.\d+)?)"
+_NUMBER = r"(\d(?:[\d ]*\d)?(?:\.\d+)?)"
 _BOUNDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_PRINTED = re.compile(rf"(?:(about|<=|>=|<|>) )?{_NUMBER}(?:(?:-| to ){_NUMBER})?")
+# Format, factor, name and usual number of digits of a unit
+_UNITS = {
+    "ms": (1e3, "ms", 4),
+    "kbit": (1e-3, "kbit/s", 4),
+    "mbit": (1e-6, "Mbit/s", 4),
+    "percent": (1e2, "%", 3),
+}
+_UNIT = re.compile(rf"({'|'.join(_UNITS)})(.*)")
+_SCALES = {name: times for times, name, _ in _UNITS.values()}
+_PRINTED = re.compile(
+    rf"((?:(about|<=|>=|<|>) )?{_NUMBER}(?:(?:-| to ){_NUMBER})?)(?: ({'|'.join(_SCALES)}))?"
+)
 
 
 def _read(text: str, about: bool) -> tuple[float, float]:
@@ -38,23 +48,20 @@ def agrees(printed: str, computed: float) -> bool:
     Parameters
     ----------
     printed : str
-        The digits of the paper, without a unit: what rounds to "0.75" agrees with it, and with
-        "about 600" what rounds to its last digit that is not zero; "40-50" or "40 to 50" is a range
-        whose ends are rounded alike; "< 30", "<= 5", "> 1" and ">= 1" are bounds, which no rounding
-        widens.
+        The digits of the paper, and "ms", "%", "kbit/s" or "Mbit/s" if they are in such a unit:
+        what rounds to "0.75" agrees with it, and with "about 600" what rounds to its last digit
+        that is not zero; "40-50" or "40 to 50" is a range whose ends are rounded alike; "< 30",
+        "<= 5", "> 1" and ">= 1" are bounds, which no rounding widens.
     computed : float
-        In the same unit.
+        In the SI unit.
 
     Raises
     ------
     InvalidInput
         If `printed` is none of these.
     """
-    found = _PRINTED.fullmatch(printed)
-    if found is None:
-        known = "'0.75', 'about 600', '40-50' or '< 30'"
-        raise InvalidInput(f"printed is {printed!r}; give digits such as {known}")
-    word, first, second = found.groups()
+    _, word, first, second, unit = _parts(printed)
+    computed *= _SCALES.get(unit, 1.0)
     low, half = _read(first, word == "about")
     if word in _BOUNDS:
         return bool(_BOUNDS[word](computed, low))
@@ -62,37 +69,75 @@ def agrees(printed: str, computed: float) -> bool:
     return low - half <= computed <= high + above
 
 
-def compared(
-    pairs: Iterable[tuple[str, float]],
-    computed: str,
-    reason: str = "",
-    values: Mapping[str, float] | None = None,
-) -> Outcome:
-    """Return the outcome of a claim whose numbers are printed.
+def _parts(printed: str) -> tuple[Any, ...]:
+    """Digits, their bound or "about", the one or two numbers, and the unit."""
+    found = _PRINTED.fullmatch(printed)
+    if found is None:
+        known = "'0.75', 'about 600', '40-50 %' or '< 30 ms'"
+        raise InvalidInput(f"printed is {printed!r}; give digits such as {known}")
+    return found.groups()
 
-    It is reproduced if every computed number agrees with its printed one, and differs otherwise.
 
-    Parameters
-    ----------
-    pairs : iterable of (str, float)
-        Each printed number with the computed one, as `agrees` takes them.
-    computed, reason, values
-        Of the outcome; the numbers that do not agree are put before `reason`.
+def beside(printed: str, value: float) -> str:
+    """Return "32.3 for < 30", the number to as many digits as the printed one, or three.
+
+    What is nothing beside the printed number is 0.
     """
-    wrong = [(digits, value) for digits, value in pairs if not agrees(digits, value)]
-    off = [f"{_shown(value, digits)} for {digits}" for digits, value in wrong]
-    if not off:
-        return Outcome(REPRODUCED, computed, reason, values or {})
-    said = f"Not as printed: {', '.join(off)}."
-    return Outcome(DIFFERS, computed, f"{said} {reason}".strip(), values or {})
+    text, _, *numbers, unit = _parts(printed)
+    numbers = [one.replace(" ", "") for one in numbers if one]
+    value *= _SCALES.get(unit, 1.0)
+    digits = max(3, *(len(one.replace(".", "")) for one in numbers))
+    small = min(map(float, numbers)) / 1e3
+    return f"{'0' if abs(value) < small else f'{value:.{digits}g}'} for {text}"
 
 
-def _shown(value: float, printed: str) -> str:
-    """A number to as many digits as the printed one, or three; what is nothing beside it is 0."""
-    numbers = [text.replace(" ", "") for text in re.findall(_NUMBER, printed)]
-    small = min(float(text) for text in numbers) / 1e3
-    digits = max(len(text.replace(".", "")) for text in numbers)
-    return "0" if abs(value) < small else f"{value:.{max(3, digits)}g}"
+class Words(Formatter):
+    """Put numbers into texts: a format may be a unit with a number of digits, or with a format.
+
+    Of several numbers each is put, with commas between. Of numbers with names these are put too:
+    before the number, or after it with a word between, a space (``_``) or in brackets (``()``). A
+    semicolon after the format puts semicolons between them.
+
+    Examples
+    --------
+    >>> from fluidcc.papers.printed import Words
+    >>> Words().format("{q:ms} of {room:ms3}, {loss:percent.0f}", q=[0.1, 0.2], room=0.3, loss=0.5)
+    '100 ms, 200 ms of 300 ms, 50 %'
+    >>> x = {"a": 1e6, "b": 2e6}
+    >>> Words().format("{x:.2g}; {x:mbit for}; {x:mbit; ()}", x=x)
+    'a = 1e+06, b = 2e+06; 1 Mbit/s for a, 2 Mbit/s for b; 1 Mbit/s (a); 2 Mbit/s (b)'
+    """
+
+    def format_field(self, value: Any, form: str) -> str:
+        if isinstance(value, Mapping):
+            form, _, word = form.partition(" ")
+            pattern = {"": "{0} = {1}", "_": "{1} {0}", "()": "{1} ({0})"}.get(
+                word, f"{{1}} {word} {{0}}"
+            )
+            pairs = value.items() if word else sorted(value.items())
+            between = "; " if form.endswith(";") else ", "
+            form = form.removesuffix(";")
+            return between.join(pattern.format(k, in_unit(v, form)) for k, v in pairs)
+        if (
+            isinstance(value, Iterable)
+            and not isinstance(value, str)
+            and getattr(value, "ndim", True)
+        ):
+            return ", ".join(in_unit(v, form) for v in value)
+        return in_unit(value, form)
+
+
+def in_unit(value: Any, form: str) -> str:
+    """Return a number in SI units as text by a format such as "ms", "ms3", "ms.1f" or ".3g"."""
+    if form == "bound":
+        return bound(value)
+    found = _UNIT.fullmatch(form)
+    if found is None:
+        return format(value, form)
+    unit, digits = found.groups()
+    times, name, usual = _UNITS[unit]
+    form = f".{digits or usual}g" if digits.isdecimal() or not digits else digits
+    return f"{float(value) * times:{form}} {name}"
 
 
 def bound(ratio: float) -> str:
@@ -108,9 +153,16 @@ def off(found: Any, wanted: Any) -> float:
     return float(np.max(np.abs(found / wanted - 1)))
 
 
-def named(label: str, keys: Iterable[Any], values: Iterable[Any]) -> dict[str, float]:
-    """Return numbers by names such as "n = 2", which a label such as "n = {:g}" makes of keys."""
-    return {label.format(key): float(v) for key, v in zip(keys, values, strict=True)}
+def named(label: str, keys: Any, values: Iterable[Any] = ()) -> dict[str, float]:
+    """Return numbers by names such as "n = 2", which a label such as "n = {:g}" makes of keys.
+
+    They are those of a mapping, or of `values` in the order of the keys; of keys that are pairs the
+    label has two places.
+    """
+    pairs = keys.items() if isinstance(keys, Mapping) else zip(keys, values, strict=True)
+    return {
+        label.format(*(key if isinstance(key, tuple) else (key,))): float(v) for key, v in pairs
+    }
 
 
 def numbers(values: Iterable[Any], form: str = ".3g") -> str:
@@ -118,26 +170,11 @@ def numbers(values: Iterable[Any], form: str = ".3g") -> str:
     return ", ".join(f"{float(v):{form}}" for v in values)
 
 
-def ms(seconds: Any, digits: int = 4) -> str:
-    """Return a time as text in milliseconds."""
-    return f"{float(seconds) * 1e3:.{digits}g} ms"
+def ms(seconds: Any, digits: int | str = "") -> str:
+    """Return a time as text in milliseconds, with as many digits."""
+    return in_unit(seconds, f"ms{digits}")
 
 
-def mbit(rate: Any, digits: int = 4) -> str:
-    """Return a rate as text in Mbit/s."""
-    return f"{float(rate) / 1e6:.{digits}g} Mbit/s"
-
-
-def kbit(rate: Any, digits: int = 4) -> str:
-    """Return a rate as text in kbit/s."""
-    return f"{float(rate) / 1e3:.{digits}g} kbit/s"
-
-
-def percent(ratio: Any, digits: int = 3) -> str:
-    """Return a part as text in percent."""
-    return f"{float(ratio) * 100:.{digits}g} %"
-
-
-def at_values(values: Mapping[str, float]) -> str:
-    """Return the numbers of a counterexample by name, as text."""
-    return ", ".join(f"{name} = {v:.3g}" for name, v in sorted(values.items()))
+def percent(ratio: Any, digits: int | str = "") -> str:
+    """Return a part as text in percent, with as many digits."""
+    return in_unit(ratio, f"percent{digits}")

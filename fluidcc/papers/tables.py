@@ -6,6 +6,7 @@ import html
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import overload
 
 from fluidcc.base.arguments import explained, flag, shown
@@ -26,44 +27,17 @@ class Row:
     claim: Claim
     outcome: Outcome
 
-    @property
-    def id(self) -> str:
-        return self.claim.id
-
-    @property
-    def paper(self) -> str:
-        return self.claim.paper
-
-    @property
-    def place(self) -> str:
-        return self.claim.place
-
-    @property
-    def statement(self) -> str:
-        return self.claim.statement
-
-    @property
-    def published(self) -> str:
-        return self.claim.published
-
-    @property
-    def erratum(self) -> bool:
-        return self.claim.erratum
-
-    @property
-    def verdict(self) -> str:
-        return self.outcome.verdict
-
-    @property
-    def computed(self) -> str:
-        return self.outcome.computed
-
-    @property
-    def reason(self) -> str:
-        return self.outcome.reason
+    id, paper, place, statement, published, erratum = (
+        property(attrgetter(f"claim.{name}"))
+        for name in ("id", "paper", "place", "statement", "published", "erratum")
+    )
+    verdict, computed, reason = (
+        property(attrgetter(f"outcome.{name}")) for name in ("verdict", "computed", "reason")
+    )
 
     @property
     def values(self) -> dict[str, float]:
+        """The numbers of the outcome, in SI units."""
         return dict(self.outcome.values)
 
     def cells(self) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
-"""Claims: their registry, their verdicts, and the step from proofs to verdicts."""
+"""Claims: their tables, their verdicts, and the step from proofs to verdicts."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
+from inspect import getmembers, getsource, isfunction, signature
+from sys import modules
 
 import pytest
 from sympy import Eq, Lt, symbols
@@ -12,19 +14,17 @@ from fluidcc.laws.prove import Verdict
 from fluidcc.papers import model
 
 x, y = symbols("x y", positive=True)
+GROWTH = {f"binomial.growth_{name}" for name in ("aimd1", "aimd2", "iiad")}  # by one function
+CLAIM = model.Claim("p.one", "p", "runs", "(1)", "So it is.", computed="ok")
 
 
 def test_a_proof_makes_a_proved_claim() -> None:
-    good = model.from_proofs(
-        model.proof(x + y > 0),
-        model.proof(Eq((x + y) ** 2, x**2 + 2 * x * y + y**2)),
-        computed="ok",
-    )
+    good = CLAIM.proved(x + y > 0, model.proof(Eq((x + y) ** 2, x**2 + 2 * x * y + y**2)))
     assert (good.verdict, good.computed) == ("proved", "ok")
 
 
 def test_one_refuted_proof_refutes_the_claim_with_its_counterexample() -> None:
-    bad = model.from_proofs(model.proof(x + y > 0), model.proof(x > y), computed="ok")
+    bad = CLAIM.proved(x + y > 0, x > y)
     assert bad.verdict == "refuted"
     assert "x = " in bad.reason
     assert "y = " in bad.reason
@@ -35,7 +35,7 @@ def test_one_part_that_is_only_checked_keeps_the_claim_from_being_proved() -> No
     assert whole.status == "proved"
     part = Verdict("", x + 1 > 0, "checked", "at random points")
     for parts in ((part,), (whole, part), (part, whole), (whole, part, whole)):
-        found = model.from_proofs(*parts, computed="ok")
+        found = CLAIM.proved(*parts)
         assert (found.verdict, found.reason) == (
             "reproduced",
             "checked to 50 digits at random points",
@@ -46,7 +46,7 @@ def test_what_cannot_be_decided_is_said() -> None:
     with pytest.raises(model.Undecided):
         model.proof(x > y, where=[Lt(x, 0, evaluate=False)])
     with pytest.raises(model.Undecided):
-        model.from_proofs(Verdict("", x > y, "undecided", "no branch"), computed="ok")
+        CLAIM.proved(Verdict("", x > y, "undecided", "no branch"))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,42 @@ def test_an_unknown_paper_is_answered_with_the_known_ones() -> None:
         model.claims_of("lddc")
 
 
-def test_every_room_with_claims_is_listed() -> None:
-    folder = Path(model.__file__).parent
-    rooms = {(p.parent.name, p.stem) for p in folder.glob("*/*.py") if "@claim(" in p.read_text()}
-    assert rooms == {(paper, room) for paper, rooms in model._ROOMS.items() for room in rooms}
+def test_every_table_has_its_test_and_every_test_its_table() -> None:
+    tested = {claim.test for claim in model.claims_of()}
+    assert len(tested) == len(model.claims_of())
+    for module in {modules[test.__module__] for test in tested}:
+        for name, function in getmembers(module, isfunction):
+            if "claim" in signature(function).parameters and not name.startswith("_"):
+                assert function in tested
+
+
+def test_printed_numbers_are_compared() -> None:
+    compared = {c.id for c in model.claims_of() if "compared(" in getsource(c.test)}
+    assert {c.id for c in model.claims_of() if c.digits} - compared == GROWTH
+    assert compared - {c.id for c in model.claims_of() if c.digits} == {"ecf.tfrc_over_red"}
+
+
+def test_words_have_the_numbers_of_the_outcome_in_units() -> None:
+    words = "{a:ms3}, {b:percent.1f}, {c:kbit}, {d:mbit}, {e:bound}, {a:.2e}"
+    values = {"a": 0.0123456, "b": 0.5, "c": 2e5, "d": 3.5e6, "e": 2e-4}
+    found = replace(CLAIM, computed=words).outcome("proved", values)
+    assert found.computed == "12.3 ms, 50.0 %, 200 kbit/s, 3.5 Mbit/s, 1e-3, 1.23e-02"
+    assert found.values == values
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        ("reproduced_if", "reproduced", "differs"),
+        ("differs_if", "differs", "reproduced"),
+        ("refuted_if", "refuted", "reproduced"),
+        ("proved_if", "proved", "refuted"),
+    ],
+)
+def test_a_verdict_turns_with_the_checks(kind: str, good: str, bad: str) -> None:
+    judge = getattr(CLAIM, kind)
+    assert judge(True, reason="Why.").verdict == good
+    assert (judge(False).verdict, judge(False).reason) == (
+        bad,
+        f"The checks that would make this row {good!r} fail.",
+    )

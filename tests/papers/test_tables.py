@@ -11,14 +11,8 @@ from fluidcc.papers import model, tables
 
 
 def _row(name: str, outcome: model.Outcome, **changes: object) -> tables.Row:
-    given = {
-        "id": f"p.{name}",
-        "paper": "p",
-        "place": "(1)",
-        "statement": "a < b | c_d",
-        "published": "1 * 2",
-    }
-    return tables.Row(model.Claim(**given, check=lambda: outcome, **changes), outcome)  # type: ignore[arg-type]
+    claim = model.Claim(f"p.{name}", "p", "runs", "(1)", "a < b | c_d", "1 * 2", **changes)  # type: ignore[arg-type]
+    return tables.Row(claim, outcome)
 
 
 TABLE = tables.Table(
@@ -82,10 +76,11 @@ def test_one_place_alone_is_tested() -> None:
 
 
 def test_a_check_that_fails_says_which_claim_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> model.Outcome:
+    def broken(claim: model.Claim) -> model.Outcome:
         raise ZeroDivisionError("oops")
 
-    bad = model.Claim("p.bad", "p", "(7)", "This.", "", broken)
+    bad = model.Claim("p.bad", "p", "runs", "(7)", "This.")
+    monkeypatch.setattr(model.Claim, "check", broken)
     monkeypatch.setattr(tables, "claims_of", lambda paper: [bad])
     with pytest.raises(ZeroDivisionError) as caught:
         tables.table(progress=False)

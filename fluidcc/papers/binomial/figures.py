@@ -8,9 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.formulas import binomial
-from fluidcc.papers.binomial.common import FLOWS, ISCC_FLOWS, SCHEMES, T1, climb, fig5, iscc_losses
-from fluidcc.papers.binomial.cycles import BETA, FAIRNESS_SCHEMES, errors, powers_of_fig4
-from fluidcc.papers.binomial.runs import NETWORK_FLOWS, PRINTED, TABLE, network_losses, table_losses
+from fluidcc.papers.binomial.cycles import BETA, FAIRNESS_SCHEMES, climb, errors, powers_of_fig4
+from fluidcc.papers.binomial.runs import (
+    FLOWS,
+    ISCC_FLOWS,
+    NETWORK_FLOWS,
+    PRINTED,
+    SCHEMES,
+    T1,
+    TABLE,
+    fig5,
+    iscc_losses,
+    network_losses,
+    table_losses,
+)
 from fluidcc.papers.drawing import Figures, plain_ticks
 from fluidcc.plotting import convergence_plane
 

@@ -14,28 +14,49 @@ from fluidcc.base.errors import FluidccWarning
 from fluidcc.formulas import binomial
 from fluidcc.laws import Source
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.binomial.common import (
-    FLOWS,
-    ISCC_FLOWS,
-    SCHEMES,
-    T1,
-    fig5,
-    grouped,
-    iscc,
-    iscc_losses,
-    orbit_of,
-)
-from fluidcc.papers.model import (
-    OUT_OF_REACH,
-    Outcome,
-    claim,
-    differs_if,
-    reproduced_if,
-)
-from fluidcc.papers.printed import compared, percent
+from fluidcc.papers.binomial.loss import iscc
+from fluidcc.papers.model import Claim, Outcome
+from fluidcc.papers.printed import named, percent
 from fluidcc.simulation.simulate import simulate
-from fluidcc.simulation.synchronized import synchronized
+from fluidcc.simulation.synchronized import Orbit, synchronized
 from fluidcc.sources import ISCC, TFRC, RateBinomial
+
+T1 = 1544e3  # Capacity of a T1 link [bit/s]
+# lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s.
+SCHEMES = {
+    "AIMD1": binomial.window_to_rate(1, 0.5, 0, 1, 5e3, 1.0),
+    "AIMD2": binomial.window_to_rate(1, 0.5, 0, 1, 50e3, 1.0),
+    "IIAD": binomial.window_to_rate(1, 0.5, 1, 0, 10e3, 1.0),
+}
+POWERS = {"AIMD1": (0, 1), "AIMD2": (0, 1), "IIAD": (1, 0)}
+FLOWS = 100
+ISCC_FLOWS = (1, 2, 5, 10, 20, 50, 100, 200)
+
+
+def grouped(value: float) -> str:
+    """A whole number with its thousands apart."""
+    return f"{value:,.0f}".replace(",", " ")
+
+
+def orbit_of(scheme: str, flows: int, **changes: Any) -> Orbit:
+    """The orbit of `flows` flows of a scheme of Fig. 5, exact where its steps are affine."""
+    (a, b), (up, down) = POWERS[scheme], SCHEMES[scheme]
+    return synchronized(a, b, up, down, T1, n=flows, exact=a == 0 and not changes, **changes).orbit
+
+
+@cache
+def fig5(scheme: str) -> NDArray[np.float64]:
+    """Loss ratio p_n for n = 1, ..., 100 flows of a scheme of Fig. 5; computed once."""
+    return np.array([float(orbit_of(scheme, flows).loss) for flows in range(1, FLOWS + 1)])
+
+
+@cache
+def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.float64]:
+    """Loss ratios of ISCC(k, l), m_I = 20 and m_D = max(2, l), for the first of `ISCC_FLOWS`."""
+    return np.array(
+        [synchronized(k, l, *iscc(k, l), 1.0, n=flows).orbit.loss for flows in ISCC_FLOWS[:first]]
+    )
+
 
 CONVENTION = (
     "Convention: one common rate; loss is what exceeds C in every interval over capacity, over all "
@@ -50,31 +71,32 @@ def power(scheme: str) -> tuple[float, float, float]:
     return float(y[-1] / x[-1]), float(np.polyfit(x, y, 1)[0]), float(x @ y / (x @ x))
 
 
-def _growth(scheme: str, printed: str, reason: str = "") -> Outcome:
-    s = float(fig5(scheme)[-1] / fig5(scheme)[0])
-    off = s / float(printed.replace(" ", "")) - 1
-    values = {"s_100": s, "p_1": float(fig5(scheme)[0]), "p_100": float(fig5(scheme)[-1])}
-    text = f"s_100 = {grouped(s)}, {percent(abs(off), 2)} {'above' if off > 0 else 'below'} it"
-    return compared([(printed, s)], text, f"{CONVENTION} {reason}".strip(), values)
+def _growth(claim: Claim, scheme: str, reason: str = "") -> Outcome:
+    p = fig5(scheme)
+    s = p[-1] / p[0]
+    off = s / float(claim.published.replace(" ", "")) - 1
+    return claim.compared(
+        [s],
+        {"s_100": s, "p_1": p[0], "p_100": p[-1]},
+        computed=f"s_100 = {grouped(s)}, {percent(abs(off), 2)} {'above' if off > 0 else 'below'} "
+        "it",
+        reason=f"{CONVENTION} {reason}".strip(),
+    )
 
 
-@claim("Fig. 5", "6755")
-def growth_aimd1() -> Outcome:
-    """AIMD_1, MTU/RTT = 5 kbit/s: s_100 is 6755."""
+def growth_aimd1(claim: Claim) -> Outcome:
     p = fig5("AIMD1")
     return _growth(
+        claim,
         "AIMD1",
-        "6755",
         f"p_100 is exact, {percent(p[-1], 4)}, so the paper's p_1 was {p[-1] / 6755:.4g} where the "
         f"orbit's is {p[0]:.4g}: perhaps a mean over a run of finite length, in which one "
         "overshoot more or less counts.",
     )
 
 
-@claim("Fig. 5", "352")
-def growth_aimd2() -> Outcome:
-    """AIMD_2, MTU/RTT = 50 kbit/s: s_100 is 352."""
-    return _growth("AIMD2", "352")
+def growth_aimd2(claim: Claim) -> Outcome:
+    return _growth(claim, "AIMD2")
 
 
 def first_interval_only(flows: int) -> float:
@@ -113,85 +135,59 @@ def _iiad_tried() -> dict[str, float]:
     }
 
 
-@claim("Fig. 5", "219 889", erratum=True)
-def growth_iiad() -> Outcome:
-    """IIAD, MTU/RTT = 10 kbit/s: s_100 is 219 889."""
+def growth_iiad(claim: Claim) -> Outcome:
     tried = _iiad_tried()
     p, (up, down) = fig5("IIAD"), SCHEMES["IIAD"]
     most = float(binomial.loss(1, 0, up, down, T1))
     text = ", ".join(f"{grouped(v)} with {a}" for a, v in tried.items())
     return _growth(
+        claim,
         "IIAD",
-        "219 889",
         f"Also tried: {text}. With p_100 = {percent(p[-1], 4)} the printed value asks for p_1 = "
         f"{p[-1] / 219_889:.3g}: more than the largest overshoot in each cycle gives, {most:.3g}, "
         f"and the orbit's is {p[0]:.3g}.",
     )
 
 
-@claim("Fig. 5", "10 %, 55 %")
-def loss_of_100() -> Outcome:
-    """With 100 flows AIMD_1 loses 10 %, AIMD_2 55 % of what is sent."""
+def loss_of_100(claim: Claim) -> Outcome:
     values = {name: fig5(name)[-1] for name in ("AIMD1", "AIMD2")}
     exact = {name: orbit_of(name, FLOWS).loss for name in values}
-    return compared(
-        [("10", 100 * values["AIMD1"]), ("55", 100 * values["AIMD2"])],
-        ", ".join(f"{a} {percent(v, 4)} ({exact[a]})" for a, v in values.items()),
-        CONVENTION
-        + " As fractions in brackets, since the orbits are found in rational arithmetic.",
+    return claim.compared(
+        values.values(),
         values,
+        computed=", ".join(f"{a} {percent(v, 4)} ({exact[a]})" for a, v in values.items()),
+        convention=CONVENTION,
     )
 
 
-@claim("Fig. 5", "1.91, 1.27")
-def exponents_aimd() -> Outcome:
-    """s_n scales as n^1.91 for AIMD_1 and as n^1.27 for AIMD_2."""
+def exponents_aimd(claim: Claim) -> Outcome:
     found = {name: power(name) for name in ("AIMD1", "AIMD2")}
     own = [float(np.log(s) / np.log(100)) for s in (6755, 352)]
-    return compared(
-        [("1.91", found["AIMD1"][0]), ("1.27", found["AIMD2"][0])],
-        "; ".join(f"{a} {f[0]:.2f} by ln s_100/ln 100" for a, f in found.items()),
-        f"The printed exponents are ln s_100/ln 100 of the printed s_100, {own[0]:.3f} and "
-        f"{own[1]:.3f}, the first cut off; ours differs as s_100 does. A least-squares fit gives "
-        + ", ".join(f"{f[1]:.2f} ({a})" for a, f in found.items())
-        + ", pulled down by the dips.",
+    return claim.compared(
+        [f[0] for f in found.values()],
         {a: f[0] for a, f in found.items()},
+        computed="; ".join(f"{a} {f[0]:.2f} by ln s_100/ln 100" for a, f in found.items()),
+        own=own,
+        fits={a: f[1] for a, f in found.items()},
     )
 
 
-@claim("Fig. 5", "2.67", erratum=True)
-def exponent_iiad() -> Outcome:
-    """A least-squares fit gives n^2.67 for IIAD."""
+def exponent_iiad(claim: Claim) -> Outcome:
     ends, free, through = power("IIAD")
     printed = float(np.log(219_889) / np.log(100))
-    return compared(
-        [("2.67", free)],
-        f"{free:.2f} by least squares, {through:.2f} through s_1 = 1, {ends:.2f} by ln s_100/ln "
-        "100",
-        f"ln 219 889/ln 100 is {printed:.3f}: the printed exponent is again that of the last "
-        "point, and differs as s_100 does. All are below the predicted 3, as the paper says.",
-        {"least squares": free, "last point": ends},
+    return claim.compared(
+        [free], {"least squares": free, "last point": ends}, through=through, printed=printed
     )
 
 
-@claim("Fig. 5", "n = 7")
-def becomes_linear() -> Outcome:
-    """AIMD_2 grows quadratically up to n = 7 and then linearly."""
+def becomes_linear(claim: Claim) -> Outcome:
     p, flows = fig5("AIMD2"), np.arange(1, FLOWS + 1)
     slope = {
         name: np.polyfit(np.log(flows[part]), np.log(p[part]), 1)[0]
         for name, part in {"1 to 7": slice(0, 7), "7 to 100": slice(6, None)}.items()
     }
     bend = min(range(2, FLOWS), key=lambda n: _bent(np.log(flows), np.log(p), np.log(n)))
-    return compared(
-        [("2", slope["1 to 7"]), ("1", slope["7 to 100"]), ("7", bend)],
-        "exponent "
-        + ", ".join(f"{v:.2f} for n = {a}" for a, v in slope.items())
-        + f"; two lines fit best if they meet at n = {bend}",
-        "By least squares of ln p_n on ln n. From n = 8 on the swing C/(2n) has fewer than two "
-        "steps of 50 kbit/s; but the dips at 8 and 16 leave no single place where the curve bends.",
-        slope | {"bend": bend},
-    )
+    return claim.compared([*slope.values(), bend], slope | {"bend": bend}, slope=slope)
 
 
 def _bent(x: NDArray[np.float64], y: NDArray[np.float64], at: float) -> float:
@@ -200,20 +196,14 @@ def _bent(x: NDArray[np.float64], y: NDArray[np.float64], at: float) -> float:
     return float(np.sum((y - lines @ np.linalg.lstsq(lines, y, rcond=None)[0]) ** 2))
 
 
-@claim("Fig. 5", "for all n")
-def aggressive_loses_more() -> Outcome:
-    """AIMD_2 loses more than AIMD_1 for every n."""
+def aggressive_loses_more(claim: Claim) -> Outcome:
     worse = fig5("AIMD2") > fig5("AIMD1")
-    return reproduced_if(
-        np.all(worse),
-        f"for {int(worse.sum())} of {FLOWS} values of n; {fig5('AIMD2')[0] / fig5('AIMD1')[0]:.0f} "
-        "times as much for one flow",
+    return claim.reproduced_if(
+        np.all(worse), worse=worse.sum(), more=fig5("AIMD2")[0] / fig5("AIMD1")[0]
     )
 
 
-@claim("Fig. 5", "C = m lambda n", erratum=True)
-def dips() -> Outcome:
-    """The dips of the curves are where C is a multiple of lambda n."""
+def dips(claim: Claim) -> Outcome:
     at = {m: synchronized(0, 1, 1, "1/2", m, exact=True).orbit.loss for m in range(1, 9)}
     seen = {}
     for name in ("AIMD1", "AIMD2"):
@@ -228,25 +218,13 @@ def dips() -> Outcome:
         f"{a}: " + ", ".join(f"n = {m} (C/(lambda n) = {v:.2f})" for m, v in found.items())
         for a, found in seen.items()
     )
-    return differs_if(
-        even and below,
-        f"dips at {text}",
-        "Only even multiples, and from below. With beta = 1/2 the rates rise from U/2 to U in N "
-        "steps, U = 2 N lambda: an orbit of N steps overshoots by 2 N lambda n - C: nothing just "
-        "below C = 2 N lambda n. At odd multiples the overshoot is as large as it gets: the loss "
-        "at C = m lambda n is "
-        + ", ".join(f"{percent(v)} for m = {m}" for m, v in at.items())
-        + ", exactly.",
-        {f"m = {m}": v for m, v in at.items()},
-    )
+    return claim.differs_if(even and below, named("m = {}", at), text=text)
 
 
 # --- Sections V-C and VI of the binomial paper ----------------------------------------------------
 
 
-@claim("Section VI-A", "constant; slowly decaying")
-def iscc_in_simulation() -> Outcome:
-    """In simulation ISCC(-1.2, 2) keeps its loss constant, ISCC(-1.5, 2) lets it decay."""
+def iscc_in_simulation(claim: Claim) -> Outcome:
     flat, falling = (iscc_losses(a, 2) for a in (-1.2, -1.5))
     late = np.array(ISCC_FLOWS) >= 20
     values = {
@@ -256,40 +234,26 @@ def iscc_in_simulation() -> Outcome:
     }
     flatness = {name: np.ptp(p) / p.max() for name, p in (("all", flat), ("late", flat[late]))}
     good = bool(np.all(np.diff(falling) < 0)) and flatness["all"] < 0.1
-    listed = lambda p: ", ".join(percent(v, 2) for v in p)  # noqa: E731
-    return differs_if(
+    return claim.differs_if(
         not good,
-        f"loss for n = {', '.join(map(str, ISCC_FLOWS))}: {listed(flat)} with k = -1.2; "
-        f"{listed(falling)} with k = -1.5",
-        f"True from n = 20 on: k = -1.2 is constant to {percent(flatness['late'], 2)} of its "
-        "largest there, and k = -1.5 "
-        f"{'falls' if np.all(np.diff(falling[late]) < 0) else 'does not fall'}. There several "
-        "decreases in a row are needed to get below C, and neither (36) nor (42) holds, by which k "
-        "= -1.2 grows as n^0.6 and k = -1.5 is constant. At smaller n the loss depends on how "
-        f"steps happen to fit: over all n k = -1.2 moves by {percent(flatness['all'], 2)} of its "
-        "largest. The paper does not say from which n on it holds.",
         values,
+        flatness=flatness,
+        falls="falls" if np.all(np.diff(falling[late]) < 0) else "does not fall",
+        flows=ISCC_FLOWS,
+        flat=flat,
+        falling=falling,
     )
 
 
-@claim("Section VI-A", "multiple back-to-back")
-def several_decreases() -> Outcome:
-    """Schemes with large l need several decreases in a row."""
+def several_decreases(claim: Claim) -> Outcome:
     share = {}
     for b, a in ((1.5, -1.25), (2, -1.5), (3, -2)):
         orbit = synchronized(a, b, *iscc(a, b), 1.0, n=50).orbit
         share[f"l = {b:g}"] = orbit.overloads / orbit.period
-    return reproduced_if(
-        list(share.values()) == sorted(share.values()),
-        "intervals over capacity with 50 flows: "
-        + ", ".join(f"{percent(v)} for {a}" for a, v in share.items()),
-        values=share,
-    )
+    return claim.reproduced_if(list(share.values()) == sorted(share.values()), share)
 
 
-@claim("Section V-C")
-def estimates() -> Outcome:
-    """Flows with different estimates of C converge poorly or scale poorly."""
+def estimates(claim: Claim) -> Outcome:
     values: dict[str, float] = {}
     cases = {
         "within 7 %": (0.93, 1.07),
@@ -306,14 +270,7 @@ def estimates() -> Outcome:
     # x^(l + k) = (lam/sigma)(up/down) for every flow, and lam/sigma ~ C^(k + l): rates are as the
     # estimates
     proportional = abs(values["fairness, within 30 %"] - 0.7 / 1.3) < 1e-3
-    return reproduced_if(
-        proportional,
-        "; ".join(text),
-        "ISCC(-1.5, 2), 20 flows. Rates become proportional to the estimates: fairness is the "
-        "lowest over the highest estimate; inconsistent estimates cost fairness, wrong ones that "
-        "agree cost little.",
-        values,
-    )
+    return claim.reproduced_if(proportional, values, computed="; ".join(text))
 
 
 @cache
@@ -328,19 +285,9 @@ def _with_estimates(low: float, high: float) -> tuple[float, float]:
     return float(lost), float(late.min() / late.max())
 
 
-@claim("Fig. 7", "histograms")
-def bandwidth_estimates() -> Outcome:
-    """Of the bandwidth estimates 99.5 % lie within 10 kbit/s of 1510; with 32 flows 95.5 % within
-    7 %."""
+def bandwidth_estimates(claim: Claim) -> Outcome:
     loss, fairness = _with_estimates(0.93, 1.07)
-    return Outcome(
-        OUT_OF_REACH,
-        f"of estimates within 7 %: a fairness of {fairness:.3f} and a loss of {percent(loss)} for "
-        "20 flows",
-        "Packet bunches on a testbed; packets are needed. What errors of that size do to ISCC can "
-        "be computed.",
-        {"fairness": fairness, "loss": loss},
-    )
+    return claim.out_of_reach({"fairness": fairness, "loss": loss})
 
 
 # Table I with MTU/RTT = 100 kbit/s, m_D = 2, m_I = 20: k, l, lambda, sigma, and the printed p_50
@@ -370,25 +317,18 @@ def table_losses(name: str) -> dict[int, float]:
     return found
 
 
-@claim("Table I, Fig. 8", "44.7, 27.8, 25.5, 12.0, 2.3 %")
-def testbed() -> Outcome:
-    """With 50 flows IIAD loses most, then SQRT, AIMD, ISCC(-1.2, 2), ISCC(-1.5, 2)."""
+def testbed(claim: Claim) -> Outcome:
     found = {name: table_losses(name) for name in TABLE}
     order = sorted(TABLE, key=lambda name: -found[name][50])
     agrees = order == list(TABLE)
     values: dict[str, Any] = {name: p[50] for name, p in found.items()}
-    return Outcome(
-        OUT_OF_REACH,
-        "the interval model with feedback two intervals late loses "
+    return claim.out_of_reach(
+        values,
+        computed="the interval model with feedback two intervals late loses "
         + ", ".join(
             f"{percent(found[name][50])} ({name}; printed {TABLE[name][4]} %)" for name in TABLE
         )
         + f"; {'the same' if agrees else 'another'} order",
-        "Testbed measurements with queues, packets, retransmissions and a video source; only the "
-        "order of the schemes is compared. Taken: C = 1544 kbit/s, rates of at least the 14 kbit/s "
-        "of the base layer, constants as printed, MTU/RTT = 100 kbit/s. TFRC has no interval "
-        "model.",
-        values,
     )
 
 
@@ -441,29 +381,19 @@ def network_losses(name: str) -> dict[int, float]:
     return found
 
 
-@claim("Table I, Fig. 8", "p_2, p_50")
-def testbed_in_a_network() -> Outcome:
-    """Losses of six schemes for 2 to 50 flows on a T1 link."""
+def testbed_in_a_network(claim: Claim) -> Outcome:
     found = {name: network_losses(name) for name in PRINTED}
     grows = {name: p[50] / p[2] for name, p in found.items()}
     # while there is loss the automaton still climbs: beyond this n a decrease a round trip is less
     # than an increase
     lam, sigma = binomial.iscc_parameters(-1.2, 2, 1.0, 20, 2)
     limit = (sigma / lam) ** (1 / 0.8)
-    return Outcome(
-        OUT_OF_REACH,
-        "; ".join(
+    return claim.out_of_reach(
+        grows,
+        computed="; ".join(
             f"{name} {percent(p[2], 2)} to {percent(p[50], 2)} (testbed {PRINTED[name][0]} to "
             f"{PRINTED[name][1]} %)"
             for name, p in found.items()
         ),
-        "Testbed measurements; only trends can be compared. Taken: a drop-tail queue of 50 ms, 50 "
-        "ms of propagation, one decrease a control interval of 100 ms, MTU/RTT = 100 kbit/s, m_D = "
-        "2, m_I = 20, at least 14 kbit/s each. The TCP-friendly binomial schemes grow steeply, "
-        "ISCC(-1.5, 2) does not. As an automaton, which climbs between two decreases also while "
-        f"there is loss, ISCC(-1.2, 2) fails beyond {limit:.1f} flows: the increase of an interval "
-        "exceeds what a decrease takes; in (2) an interval with loss has no increase. TFRC counts "
-        "one loss event a round trip however many packets are lost, so a fluid that loses them "
-        "together hardly loses more.",
-        grows,
+        limit=limit,
     )

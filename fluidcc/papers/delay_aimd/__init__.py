@@ -1,1 +1,4 @@
-"""Delay-based AIMD, with H-TCP."""
+"""Delay-based AIMD, with H-TCP.
+
+``claims.toml`` says what the paper claims; the function of a claim's name tests it.
+"""

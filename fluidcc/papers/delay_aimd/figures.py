@@ -7,24 +7,18 @@ from typing import Any
 import numpy as np
 
 from fluidcc.formulas import delay_aimd
-from fluidcc.papers.delay_aimd.common import (
-    C2,
-    FLOWS,
-    PACKET,
-    T2,
-    T7,
-    TAU2,
-    TAU7,
+from fluidcc.papers.delay_aimd.knee import FLOWS, T7, TAU7, fig7, fig8
+from fluidcc.papers.delay_aimd.rules import C2, PACKET, T2, TAU2, fig2
+from fluidcc.papers.delay_aimd.runs import (
+    NEAR,
+    RATIOS,
     coexistence,
     fig1,
-    fig2,
     fig5,
-    fig7,
-    fig8,
     ratchet_run,
     smallest_rtt,
+    unfairness,
 )
-from fluidcc.papers.delay_aimd.runs import NEAR, RATIOS, unfairness
 from fluidcc.papers.drawing import Figures, plain_ticks
 from fluidcc.sources import HTCP, PlainDelayAIMD, Vegas
 

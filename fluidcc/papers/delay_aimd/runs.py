@@ -8,86 +8,116 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sympy import Eq, limit
 
 from fluidcc.formulas import delay_aimd
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.delay_aimd.common import (
+from fluidcc.papers.delay_aimd.rules import (
     C2,
     PACKET,
-    RATCHET_BUFFER,
     T2,
     TAU2,
     backoffs,
-    coexistence,
-    fig1,
     fig2,
-    fig5,
     flow,
     last_cycle,
     ms,
     of_fig2,
-    ratchet_run,
-    smallest_rtt,
+    sawtooth,
 )
-from fluidcc.papers.model import (
-    Outcome,
-    claim,
-    differs_if,
-    proof,
-    reproduced_if,
-)
-from fluidcc.papers.printed import agrees, compared, numbers, percent
+from fluidcc.papers.model import Claim, Outcome, proof
+from fluidcc.papers.printed import agrees, named, numbers, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, SlowStartAIMD, Vegas
+
+
+def smallest_rtt(run: Any) -> NDArray[np.float64]:
+    """The smallest round trip each flow has seen [s], over time."""
+    return np.minimum(run.PlainDelayAIMD_low.values, run.rtt.values)
+
+
+@cache
+def fig1(n: int) -> Any:
+    """`n` Vegas flows on the link of Fig. 1."""
+    link = {"capacity": "5 Mbit/s", "delay": "15 ms", "buffer": 100 * PACKET}
+    return simulate(dumbbell([flow(Vegas, 2)] * n, link), 60.0, samples=1201, rtol=1e-6)
+
+
+@cache
+def fig5(Delta0: float) -> Any:
+    """One flow that backs off at most every `Delta0` seconds, on the link of Fig. 2."""
+    return of_fig2(DelayAIMD(Delta0=Delta0), 60.0)
+
+
+RATCHET_BUFFER = 1500  # packets, in the runs of Figs. 3 and 4; the paper has 400
+
+
+@cache
+def ratchet_run(flows: int, delta: float) -> Any:
+    """Run flows whose windows fill 200 ms, and which begin behind a queue of 80 ms of others."""
+    rng = np.random.default_rng(4)
+    parts = rng.uniform(0.5, 1.5, flows) if flows > 1 else np.ones(1)
+    return sawtooth(
+        PlainDelayAIMD(delta_p=delta),
+        flows,
+        C2,
+        T2,
+        window=0.2 * C2 / PACKET / flows * parts,
+        starts=np.linspace(0, 0.1, flows),
+        stop=25.0,
+        buffer=RATCHET_BUFFER * PACKET,
+        q=0.08,
+    )
+
+
+@cache
+def coexistence(gamma: float, Delta0: float, leave: float | None = None) -> Any:
+    """One delay-based and three loss-based flows of Fig. 6; the latter leave at `leave` [s]."""
+    flows = {f"loss{i}": flow(HTCP, 30, stop=leave) for i in (1, 2, 3)}
+    ours = {"delay": flow(DelayAIMD(gamma=gamma, Delta0=Delta0), 10)}
+    link = {"capacity": "10 Mbit/s", "delay": "50 ms", "buffer": 100 * PACKET}
+    return simulate(dumbbell(ours | flows, link), 120.0, samples=6001, rtol=1e-6)
+
 
 NS = "The curve is of an ns simulation with packets, without printed values; the shape is compared."
 
 
-@claim("Fig. 1", "2, 8, 16 flows")
-def vegas_queue() -> Outcome:
-    """With TCP Vegas the queue grows with the number of flows."""
+def vegas_queue(claim: Claim) -> Outcome:
     left = {n: fig1(n).backlog.values[-1, 0] / PACKET for n in (2, 8, 16)}
     target = Vegas.parameter("alpha")
-    return reproduced_if(
+    return claim.reproduced_if(
         list(left.values()) == sorted(left.values()),
-        f"{numbers(left.values())} packets for {', '.join(map(str, left))} flows",
-        f"By hand n alpha, {', '.join(f'{n * target:g}' for n in left)} with alpha = {target:g} "
-        f"packets. {NS}",
-        {f"n = {n}": q for n, q in left.items()},
+        named("n = {}", left),
+        wanted=[n * target for n in left],
+        target=target,
+        ns=NS,
+        packets=left.values(),
+        flows=left,
     )
 
 
-@claim("Fig. 2", "100 %")
-def adaptive_backoff() -> Outcome:
-    """With a backoff of half the queue is empty for long; with (3) the link stays busy."""
+def adaptive_backoff(claim: Claim) -> Outcome:
     half, adaptive = fig2(adaptive=False), fig2()
     used = [float(last_cycle(run)[2].utilisation.mean()) for run in (half, adaptive)]
     periods = [last_cycle(run)[0] for run in (half, adaptive)]
-    return compared(
-        [("100", 100 * used[1]), ("< 99.5", 100 * used[0])],
-        f"utilisation {percent(used[0])} with half, {percent(used[1], 4)} with (3); epochs of "
-        f"{periods[0]:.2f} and {periods[1]:.2f} s",
-        NS,
+    return claim.compared(
+        used,
         {"half": used[0], "adaptive": used[1], "period_half": periods[0], "period": periods[1]},
+        ns=NS,
     )
 
 
-@claim("Fig. 2", "0 to 20 ms")
-def just_empties() -> Outcome:
-    """After (3) the queue just empties, and grows again to tau0."""
+def just_empties(claim: Claim) -> Outcome:
     period, mean, part = last_cycle(fig2())
     low, top = float(part.queueing_delay.min()), float(part.queueing_delay.max())
     closed = delay_aimd.mean_queueing_delay(TAU2, T2, delay_aimd.backoff_factor(T2, T2 + TAU2))
-    return compared(
-        [("0", 1e3 * low), ("20", 1e3 * top)],
-        f"queueing delay from {ms(low)} to {ms(top)}, {ms(mean)} in the mean",
-        "The round trip in (3) is that of a packet sent a round trip ago, so a few packets stay, "
-        "and the window grows on until the news comes. H-TCP's increase speeds up, so the queue is "
-        f"long only at the end: with a constant one the mean would be {ms(closed)}. {NS}",
+    return claim.compared(
+        [low, top],
         {"low": low, "top": top, "mean": mean, "closed": closed, "period": period},
+        ns=NS,
     )
 
 
@@ -112,9 +142,7 @@ _OTHER_BUFFER = (
 )
 
 
-@claim("Fig. 3", "200 ms to 120 ms")
-def ratchet_of_one() -> Outcome:
-    """Backoffs by (4) ratchet RTT_min down to the propagation delay."""
+def ratchet_of_one(claim: Claim) -> Outcome:
     plateaus = {}
     for delta in (0.75, 0.9):
         run = ratchet_run(1, delta)
@@ -126,41 +154,25 @@ def ratchet_of_one() -> Outcome:
     above = max(a / b - 1 for a, b in zip(slow[2:], closed, strict=True))
     ends = [("120", 1e3 * p[-1]) for p in plateaus.values()]
     ratchets = all(agrees(printed, v) for printed, v in ends) and never > 1.1 * T2
-    return differs_if(
+    return claim.differs_if(
         not (ratchets and _fits(400) and agrees("200", 1e3 * slow[0])),
-        f"with {RATCHET_BUFFER} packets of buffer, "
-        + "; ".join(f"delta = {a:g}: {', '.join(map(ms, p))}" for a, p in plateaus.items())
-        + f"; with delta = 1 it stays at {ms(never)}",
-        (_OTHER_BUFFER if ratchets else "It does not ratchet. ")
-        + f"At most {percent(above, 2)} above max(T, delta RTT_min), since the window grows until "
-        "news of the threshold comes; the first step meets the queue of others too. Taken: the "
-        "flow begins with a window that fills 200 ms, behind a queue of 80 ms that others "
-        "left. " + NS,
         {"first": slow[0], "last": slow[-1], "stuck": never, "above": above}
         | {f"step {k}": v for k, v in enumerate(slow[1:], 1)},
+        computed=f"with {RATCHET_BUFFER} packets of buffer, "
+        + "; ".join(f"delta = {a:g}: {', '.join(map(ms, p))}" for a, p in plateaus.items())
+        + f"; with delta = 1 it stays at {ms(never)}",
+        begin=_OTHER_BUFFER if ratchets else "It does not ratchet. ",
+        ns=NS,
     )
 
 
-@claim("Fig. 3", "200 ms, 400 packets", erratum=True)
-def ratchet_buffer() -> Outcome:
-    """RTT_min is 200 ms at first, the propagation delay 120 ms, the buffer 400 packets."""
-    largest = {size: _room(400, 8 * size) for size in (1000, 1500)}
-    most = ", ".join(f"{ms(v)} with {a} byte" for a, v in largest.items())
-    text = f"the round trip is at most {most} packets"
-    values = {f"{a} byte": v for a, v in largest.items()} | {"needed": _NEEDED}
-    return differs_if(
-        min(largest.values()) < _NEEDED,
-        f"{text}, below the {ms(_NEEDED)} at which the estimated delay would reach tau0",
-        "So no backoff by delay starts the ratchet; with packets of 1500 bytes a loss can, as (4) "
-        "is applied at losses too. Besides, by RTT_min = min(RTT, RTT_min) the first round trip on "
-        "an empty path would correct the estimate at once.",
-        values,
-    )
+def ratchet_buffer(claim: Claim) -> Outcome:
+    largest = {f"{size} byte": _room(400, 8 * size) for size in (1000, 1500)}
+    values = largest | {"needed": _NEEDED}
+    return claim.differs_if(min(largest.values()) < _NEEDED, values, largest=largest)
 
 
-@claim("Fig. 4", "10 flows, delta = 0.75")
-def ratchet_of_ten() -> Outcome:
-    """With ten flows RTT_min converges for all of them."""
+def ratchet_of_ten(claim: Claim) -> Outcome:
     run, stuck = ratchet_run(10, 0.75), ratchet_run(10, 1.0)
     seen, never = smallest_rtt(run), smallest_rtt(stuck)
     t = run.time.values
@@ -170,92 +182,58 @@ def ratchet_of_ten() -> Outcome:
         if seen[-1].max() < 0.121
         else None
     )
-    return differs_if(
+    return claim.differs_if(
         there is None or not _fits(400),
-        f"with {RATCHET_BUFFER} packets of buffer, from {ms(first.min())} to {ms(first.max())} at "
-        f"0.5 s, all within 0.1 % of {ms(T2)} after {there or np.nan:.1f} s; with delta = 1 still "
-        f"{ms(never[-1].min())} to {ms(never[-1].max())} at the end",
-        (_OTHER_BUFFER if there is not None else "They do not converge. ")
-        + "Taken: flows begin within 0.1 s behind a queue of 80 ms that others left, with windows "
-        "of random size (seed 4) that fill 200 ms together. The paper draws RTT_min from 120 to "
-        "240 ms, which a source that has seen 120 ms cannot keep. " + NS,
         {"after": there or 0.0, "first": first.max(), "stuck": never[-1].min()},
+        computed=f"with {RATCHET_BUFFER} packets of buffer, from {ms(first.min())} to "
+        f"{ms(first.max())} at 0.5 s, all within 0.1 % of {ms(T2)} after {there or np.nan:.1f} s; "
+        f"with delta = 1 still {ms(never[-1].min())} to {ms(never[-1].max())} at the end",
+        begin=_OTHER_BUFFER if there is not None else "They do not converge. ",
+        ns=NS,
     )
 
 
-@claim("Fig. 5", "flat at tau0")
-def flat_part() -> Outcome:
-    """Delta0 puts a flat part into the sawtooth."""
+def flat_part(claim: Claim) -> Outcome:
     period, _, part = last_cycle(fig5(8.0))
     w = part.DelayAIMD_w.values[5:-5, 0]
     flat = np.mean(w > (1 - 1e-6) * w.max())
     plain = last_cycle(fig2())[0]
-    return reproduced_if(
-        period > 7.9 and flat > 0.5,
-        f"with Delta0 = 8 s an epoch of {period:.2f} s, {percent(flat)} of it flat; {plain:.2f} s "
-        "without",
-        "A sketch without values; the settings of Fig. 2 were taken.",
-        {"period": period, "flat": flat},
+    return claim.reproduced_if(
+        period > 7.9 and flat > 0.5, {"period": period, "flat": flat}, plain=plain
     )
 
 
-@claim("(6)", "the original algorithm")
-def proportional_idle() -> Outcome:
-    """With Delta0 proportional to RTT_max - RTT_min the plain sawtooth comes back when the queue
-    is short."""
+def proportional_idle(claim: Claim) -> Outcome:
     periods = {}
     for kappa in (0.0, 20.0):
         periods[kappa] = last_cycle(of_fig2(DelayAIMD(kappa=kappa), 30.0))[0]
-    return reproduced_if(
-        abs(periods[20.0] / periods[0.0] - 1) < 1e-3,
-        f"epochs of {periods[20.0]:.3f} s with Delta0 = 20 (RTT_max - RTT_min), {periods[0.0]:.3f} "
-        "s with 0",
-        values={f"kappa = {a:g}": v for a, v in periods.items()},
+    return claim.reproduced_if(
+        abs(periods[20.0] / periods[0.0] - 1) < 1e-3, named("kappa = {:g}", periods)
     )
 
 
-@claim("Fig. 6", "1 against 3 flows")
-def coexists() -> Outcome:
-    """gamma and Delta0 let a delay-based flow hold its own among loss-based ones."""
+def coexists(claim: Claim) -> Outcome:
     cases = ((0.0, 0.0), (0.5, 0.0), (0.9, 0.0), (0.9, 2.0))
     share = {}
     for gamma, idle in cases:
         rates = coexistence(gamma, idle).sel(time=slice(40.0, None)).rate.mean("time").values
         share[f"gamma = {gamma:g}, Delta0 = {idle:g} s"] = float(rates[0] / rates.sum())
     found = list(share.values())
-    return reproduced_if(
-        all(a < b for a, b in pairwise(found)),
-        "share of the delay-based flow: "
-        + "; ".join(f"{100 * v:.0f} % with {a}" for a, v in share.items()),
-        "A fair share is 25 %. With Delta0 = 2 s, above the 1.75 s between losses, it never backs "
-        "off by delay. The values of gamma and Delta0 of the figure are not printed; ours were "
-        "chosen. " + NS,
-        share,
-    )
+    return claim.reproduced_if(all(a < b for a, b in pairwise(found)), share, ns=NS)
 
 
-@claim("Section II-D")
-def drains() -> Outcome:
-    """When loss-based flows leave, delay-based flows drain the queue to the threshold."""
+def drains(claim: Claim) -> Outcome:
     late = {
         gamma: coexistence(gamma, 0.0, leave=60.0).sel(time=slice(100.0, None))
         for gamma in (0.5, 0.9)
     }
     top = {gamma: run.queueing_delay.max() for gamma, run in late.items()}
     used = {gamma: run.utilisation.mean() for gamma, run in late.items()}
-    values = {f"top {a:g}": v for a, v in top.items()} | {f"used {a:g}": v for a, v in used.items()}
+    values = named("top {:g}", top) | named("used {:g}", used)
     text = "; ".join(
         f"gamma = {a:g}: at most {ms(v)}, utilisation {percent(used[a], 4)}" for a, v in top.items()
     )
-    return differs_if(
-        max(top.values()) >= 2 * TAU2,
-        f"40 to 60 s after three loss-based flows left 80 ms of queue, {text}",
-        "With gamma = 0.5 the threshold comes down with RTT_max, whose decay was taken as 1 ms a "
-        "second. With gamma = 0.9 it does not: the threshold is then 74 of the 80 ms, and what the "
-        "window grows before the news of it comes fills the buffer again, which renews RTT_max, "
-        "loses packets and then empties the queue.",
-        values,
-    )
+    return claim.differs_if(max(top.values()) >= 2 * TAU2, values, text=text)
 
 
 # --- (3) over several bottlenecks, and where flows do not back off together -----------------------
@@ -286,9 +264,7 @@ def _parking_lot(second: float) -> Network:
     return net
 
 
-@claim("(3)", "R+ = R-")
-def busy_over_two_links() -> Outcome:
-    """Flows over several bottlenecks keep all of them busy."""
+def busy_over_two_links(claim: Claim) -> Outcome:
     values: dict[str, float] = {}
     shown = []
     for second in (50e6, 40e6):
@@ -302,22 +278,14 @@ def busy_over_two_links() -> Outcome:
             f"{percent(least, 3)} at the least, rates of {numbers(rate)} Mbit/s, "
             f"{percent(alone, 2)} of the backoffs alone"
         )
-    return reproduced_if(
+    return claim.reproduced_if(
         min(v for k, v in values.items() if k.startswith("used")) > 0.999,
-        "a flow over a link of 50 Mbit/s and a second one, and a flow on each; second link "
-        f"{'; '.join(shown)}",
-        "R+ = R- is what a backoff leaves when the queues of its path have gone, flow by flow, so "
-        "it needs no other flow. But while what is under way fits itself to the window the flow is "
-        "silent, for as long as both its queues together: a queue that is shorter than that may "
-        "run empty for some milliseconds. The long flow sees the sum of the queues, backs off for "
-        "either of them, and gets little.",
         values,
+        shown="; ".join(shown),
     )
 
 
-@claim("(3)", "R+ = R-")
-def busy_one_by_one() -> Outcome:
-    """Flows that do not back off together keep the link busy."""
+def busy_one_by_one(claim: Claim) -> Outcome:
     values: dict[str, float] = {}
     shown = []
     for delta in (1.0, 0.9):
@@ -333,14 +301,7 @@ def busy_one_by_one() -> Outcome:
             f"{name}: {percent(used, 4)} used, {percent(least, 3)} at the least, {ms(mean)} of "
             f"queue in the mean, {percent(alone, 2)} of the backoffs alone"
         )
-    return reproduced_if(
-        values["used, 1"] > 0.999,
-        f"three flows at 120 ms whose thresholds differ; {'; '.join(shown)}",
-        "A flow that backs off alone takes only its own part of the queue, which then does not "
-        "empty. That keeps the link busy, and hides the propagation delay from newcomers. It is "
-        "(4) with delta below 1 that lets the link idle, on purpose.",
-        values,
-    )
+    return claim.reproduced_if(values["used, 1"] > 0.999, values, shown="; ".join(shown))
 
 
 # --- flows of different round trips ---------------------------------------------------------------
@@ -375,9 +336,7 @@ def unfairness(ratio: float, cap: float | None) -> float:
     return float(rate[0] / rate[1])
 
 
-@claim("Section VI-C", "similar")
-def rtt_unfairness() -> Outcome:
-    """Unfairness between flows of different RTTs is similar to standard TCP's."""
+def rtt_unfairness(claim: Claim) -> Outcome:
     near, far, tau0 = delay_aimd.rtt_unfairness.arguments
     form = delay_aimd.rtt_unfairness.form
     proved = all(map(bool, map(proof, delay_aimd.rtt_unfairness.claims.values())))
@@ -396,25 +355,16 @@ def rtt_unfairness() -> Outcome:
     values = {
         f"{name}, {k:g}": a for name, v in found.items() for k, a in zip(RATIOS, v, strict=True)
     }
-    values |= {f"power of {name}": v for name, v in power.items()} | {
-        "off": max(off),
-        "up to 4": near_by,
-        "capped": capped,
-    }
+    values |= named("power of {}", power) | {"off": max(off), "up to 4": near_by, "capped": capped}
     shown = "; ".join(
         f"{name} {numbers(v, '.2g')} (power {power[name]:.1f})" for name, v in found.items()
     )
-    return differs_if(
+    return claim.differs_if(
         proved and near_by < 0.05 and power["delay-based"] < 1.1 < 1.7 < power["standard TCP"],
-        f"rate of the near flow over that of the far one, for {numbers(RATIOS)} times its round "
-        f"trip of {ms(NEAR)}: {shown}",
-        "With (3) it is milder: the near flow grows faster, but also gives up more, tau0/(T + "
-        "tau0) of its window. Rates of flows that back off together are as ln(1 + tau0/T), proved, "
-        "which is 1/T for small tau0, where those of standard TCP are as 1/T^2. The runs agree "
-        f"within {percent(near_by, 1)} up to 4, and {percent(max(off), 1)} up to 8. With Algorithm "
-        f"1's cap of 0.9 flows beyond T = 9 tau0 lose that: {capped:.0f} at {RATIOS[-1]:g}. The "
-        "paper shows no measurement of it. Constant increase; standard TCP with tau0 of buffer.",
         values,
+        ratios=RATIOS,
+        near=NEAR,
+        shown=shown,
     )
 
 
@@ -450,9 +400,7 @@ def early_exit(T: float, tau0: float) -> tuple[float, float]:
     return float(w[slow == 1].max()), C2 * T / PACKET
 
 
-@claim("Section IV", "sooner")
-def slow_start_exit() -> Outcome:
-    """A delay-triggered exit from slow start comes sooner than it should, by its bursts."""
+def slow_start_exit(claim: Claim) -> Outcome:
     found = {case: early_exit(*case) for case in CASES}
     late = [case for case, (left, full) in found.items() if left >= full]
     shown = "; ".join(
@@ -460,20 +408,16 @@ def slow_start_exit() -> Outcome:
         for (T, tau0), (left, full) in found.items()
     )
     over = [left * PACKET / C2 / tau0 for (_, tau0), (left, _) in found.items()]
-    return differs_if(
+    return claim.differs_if(
         late,
-        "window at the exit, of C RTT [packets], by RTT and tau0, where slow start doubles until "
-        f"the queueing delay is tau0: {shown}",
-        "A round of w packets leaves w/2 of them in the queue for a moment, so it ends at "
-        f"{min(over):.1f} to {max(over):.1f} C tau0, whatever C RTT is: too soon where the round "
-        "trip is longer than that many tau0, and not where it is shorter.",
         {f"T = {T:g}, tau0 = {tau0:g}": left / full for (T, tau0), (left, full) in found.items()},
+        shown=shown,
+        least=min(over),
+        most=max(over),
     )
 
 
-@claim("Section IV", "O(RTT/tau0)")
-def slow_start_runs() -> Outcome:
-    """Slow start that is limited by (7) takes O(RTT/tau0) round trips."""
+def slow_start_runs(claim: Claim) -> Outcome:
     found = {case: slow_start(*case) for case in CASES}
     wanted = {(T, tau0): delay_aimd.slow_start_rounds(T, tau0) for T, tau0 in CASES}
     short = [wanted[c] - found[c][1] for c in CASES]
@@ -483,15 +427,9 @@ def slow_start_runs() -> Outcome:
         f"{ms(T)} and {ms(tau0)}: {found[T, tau0][1]:.1f} ({wanted[T, tau0]:.0f})"
         for T, tau0 in CASES
     )
-    return reproduced_if(
+    return claim.reproduced_if(
         min(short) > 0 and max(short) < 2 and near < 0.02 and top < 1,
-        "round trips from max_ssthresh to C RTT, by RTT and tau0 (2 RTT/tau0 in brackets, of which "
-        f"2 are for what was there): {shown}; max_ssthresh is C tau0 within {percent(near, 2)}, "
-        f"and the queue stays below {top:.2f} tau0",
-        "O(RTT/tau0) holds, if (7) is read as it is meant: its value when the round trip turns "
-        "downwards from its largest, at the last ack of a round, and only while the window still "
-        "doubles. Algorithm 1 compares with a T_max that is never set. Slow start ends later, at "
-        "tau0 of standing queue.",
         {f"T = {T:g}, tau0 = {tau0:g}": v[1] for (T, tau0), v in found.items()}
         | {"near": near, "top": top},
+        shown=shown,
     )

@@ -62,8 +62,7 @@ def fig2b(ax: Any) -> None:
 
 
 @FIGURES.panels(
-    "fast_fig2c",
-    title=r"FAST, Fig. 2(c): queue (dotted: recursion, and $\alpha$ packets a flow)",
+    "fast_fig2c", title=r"FAST, Fig. 2(c): queue (dotted: recursion, and $\alpha$ packets a flow)"
 )
 def fig2c(ax: Any) -> None:
     """The queue, with and without."""
@@ -109,8 +108,7 @@ def fig3b(ax: Any) -> None:
 
 
 @FIGURES.panels(
-    "fast_fig3c",
-    title=f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds",
+    "fast_fig3c", title=f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds"
 )
 def fig3c(ax: Any) -> None:
     """The newcomer's rate over two bottlenecks, by the peak rate of a Pareto flow beside it."""

@@ -18,20 +18,8 @@ from fluidcc.laws import Jump, Source
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import W_OVER_BETA, near, w
-from fluidcc.papers.model import (
-    NOT_GIVEN,
-    OUT_OF_REACH,
-    REFUTED,
-    Outcome,
-    claim,
-    differs_if,
-    from_proofs,
-    law_proof,
-    proof,
-    refuted_if,
-    reproduced_if,
-)
-from fluidcc.papers.printed import bound, compared, kbit, mbit, ms, percent
+from fluidcc.papers.model import Claim, Outcome, law_proof, proof
+from fluidcc.papers.printed import in_unit, named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
@@ -84,154 +72,96 @@ def crossing() -> float:
     return float(brentq(excess, 30.0, 60.0, xtol=1e-3))
 
 
-@claim("V-C", "100 ms, 600 ms")
-def coexistence_buffers() -> Outcome:
-    """Buffers of 30 to 180 packets are maximum queueing delays of roughly 100 to 600 ms."""
+def coexistence_buffers(claim: Claim) -> Outcome:
     short, long = (n * PACKET / CAPACITY for n in (BUFFERS[0], BUFFERS[-1]))
-    return compared(
-        [("about 100", 1e3 * short), ("about 600", 1e3 * long)],
-        f"{ms(short)} to {ms(long)}",
-        values={"short": short, "long": long},
-    )
+    return claim.compared([short, long], {"short": short, "long": long})
 
 
-@claim("Fig. 12", "curves; values not printed")
-def coexistence_values() -> Outcome:
-    """The average rates of LDCC and TCP over the buffer."""
+def coexistence_values(claim: Claim) -> Outcome:
     rates = {n: _rates(n) for n in BUFFERS}
-    return Outcome(
-        NOT_GIVEN,
-        "; ".join(f"{n} packets: {kbit(a)} and {kbit(b)}" for n, (a, b) in rates.items()),
-        "Means over the limit cycle of LDCC (15) and a window that grows by a packet a round trip "
-        "and is halved at a loss. The printed curves are lost, so that shapes are compared, not "
-        "values.",
+    return claim.not_given(
         {f"{who} {n}": rates[n][k] for n in BUFFERS for k, who in enumerate(("LDCC", "TCP"))},
+        computed="; ".join(
+            f"{n} packets: {in_unit(a, 'kbit')} and {in_unit(b, 'kbit')}"
+            for n, (a, b) in rates.items()
+        ),
     )
 
 
-@claim("Fig. 12", "the curves cross")
-def coexistence_crossing() -> Outcome:
-    """More bandwidth is given to the LDCC flow for short buffers, and the reverse for long
-    buffers."""
+def coexistence_crossing(claim: Claim) -> Outcome:
     excess = [a - b for a, b in map(_rates, BUFFERS)]
     at = crossing()
-    return reproduced_if(
+    return claim.reproduced_if(
         excess[0] > 0 and max(excess[1:]) < 0 and bool(np.all(np.diff(excess) < 0)),
-        f"with the sawtooth of TCP: LDCC has {kbit(excess[0])} more at 30 packets and "
-        f"{kbit(-excess[-1])} less at 180; the curves cross at {at:.1f} packets",
-        values={"at": at, "first": excess[0], "last": excess[-1]},
+        {"at": at, "first": excess[0], "last": excess[-1]},
+        less=-excess[-1],
     )
 
 
-@claim("Fig. 12", "'average rate at equilibrium'", erratum=True)
-def coexistence_static() -> Outcome:
-    """What is shown are average rates at an equilibrium, which the static square-root law of TCP
-    would give."""
+def coexistence_static(claim: Claim) -> Outcome:
     ratio = {n: static(n)[0] / static(n)[1] for n in BUFFERS}
     moving = {n: _rates(n)[0] / _rates(n)[1] for n in BUFFERS}
-    return refuted_if(
+    return claim.refuted_if(
         max(ratio.values()) < 1 < moving[30],
-        f"LDCC over TCP at 30, 60, 180 packets: {ratio[30]:.3f}, {ratio[60]:.3f}, {ratio[180]:.3f} "
-        f"at the static equilibrium, {moving[30]:.3f}, {moving[60]:.3f}, {moving[180]:.3f} on the "
-        "limit cycle",
-        "Where LDCC (15) and the fluid of Misra, Gong and Towsley stand still with a full queue, "
-        "LDCC has less than TCP at every buffer: the curves do not cross. The figure needs the "
-        "sawtooth, in which the queue is full only for a moment of each cycle, and LDCC takes what "
-        "a halved window leaves.",
-        {f"static {n}": ratio[n] for n in BUFFERS} | {f"sawtooth {n}": moving[n] for n in BUFFERS},
+        named("static {}", ratio) | named("sawtooth {}", moving),
     )
 
 
-@claim("V-C")
-def coexistence_delay_part() -> Outcome:
-    """The rate of LDCC falls with the buffer because of the delay-based part: the experienced
-    delay is higher."""
+def coexistence_delay_part(claim: Claim) -> Outcome:
     with_it = {n: _rates(n)[0] for n in (30, 180)}
     without = {n: _rates(n, LDCC(T=100))[0] for n in (30, 180)}
     delay = {n: sawtooth(n).mean.queueing_delay[0] for n in (30, 180)}
-    return reproduced_if(
+    return claim.reproduced_if(
         with_it[180] < 0.5 * with_it[30] and without[180] > without[30] * 0.99,
-        f"from 30 to 180 packets the mean queue grows from {ms(delay[30])} to {ms(delay[180])} and "
-        f"LDCC's rate falls from {kbit(with_it[30])} to {kbit(with_it[180])}; without the "
-        f"delay-based part it does not fall: {kbit(without[30])} and {kbit(without[180])} are sent",
-        values={f"with {n}": v for n, v in with_it.items()}
-        | {f"without {n}": v for n, v in without.items()},
+        named("with {}", with_it) | named("without {}", without),
+        delay=delay,
     )
 
 
-@claim("V-C", "w/beta = 200 kbit/s")
-def coexistence_floor() -> Outcome:
-    """For long buffers the rate does not reach zero but tends to w/beta."""
+def coexistence_floor(claim: Claim) -> Outcome:
     rates = {n: _rates(n)[0] for n in (180, 600, 1500)}
     still = static(20000)[0]
     falling = list(rates.values())
-    return reproduced_if(
+    return claim.reproduced_if(
         falling == sorted(falling, reverse=True)
         and falling[-1] > W_OVER_BETA
         and still / W_OVER_BETA < 1.01,
-        f"{', '.join(f'{kbit(v)} at {n}' for n, v in rates.items())} packets; {kbit(still)} at the "
-        "static equilibrium with 20000",
-        values={**{f"{n} packets": v for n, v in rates.items()}, "static": still},
+        named("{} packets", rates) | {"static": still},
+        rates=rates,
     )
 
 
-@claim("V-C")
-def coexistence_weight() -> Outcome:
-    """By modifying w the minimum rate in large delays can be increased."""
+def coexistence_weight(claim: Claim) -> Outcome:
     one, two = _rates(180)[0], _rates(180, LDCC(w=2 * LDCC.parameter("w")))[0]
-    return reproduced_if(
-        two > 1.5 * one,
-        f"at 180 packets {kbit(one)} with w = 20 kbit/s and {kbit(two)} with 40 kbit/s",
-        values={"w": one, "2 w": two},
-    )
+    return claim.reproduced_if(two > 1.5 * one, {"w": one, "2 w": two})
 
 
-@claim("V-C")
-def coexistence_aggressive() -> Outcome:
-    """At losses below (w RTT/packet)^2/2 the loss-based part of LDCC is more aggressive than
-    TCP."""
+def coexistence_aggressive(claim: Claim) -> Outcome:
     loss, half = response.square_root_fluid.arguments[0], response.square_root_fluid.defaults
     tcp = packet * response.square_root_fluid.expr.subs({s: nsimplify(v) for s, v in half.items()})
     limit = (w * RTT / packet) ** 2 / 2
     trip = 2 * ONE_WAY + 30 * PACKET / CAPACITY
     at = float(limit.subs({w: LDCC.parameter("w"), packet: PACKET, RTT: trip}))
     most = float(sawtooth(30).loss[0])
-    return from_proofs(
+    return claim.proved(
         Eq((w / loss) ** 2 - (tcp / RTT) ** 2, 2 * (packet / (loss * RTT)) ** 2 * (limit - loss)),
-        computed="at equal losses pi, w/pi exceeds TCP's packet sqrt(2/pi)/RTT iff pi < (w "
-        f"RTT/packet)^2/2: below {percent(at)} at 30 packets, where {percent(most)} are "
-        "lost",
-        reason="The paper names no bound; beyond it TCP is the more aggressive one.",
         values={"limit": at, "loss": most},
     )
 
 
-@claim("V-C")
-def coexistence_starvation() -> Outcome:
-    """LDCC does not starve beside TCP even for large queueing delays, as other delay-based
-    controls do."""
+def coexistence_starvation(claim: Claim) -> Outcome:
     own = _rates(180)[0]
     others = {}
     for law in (LEDBAT, PlainDelayAIMD):
         run = simulate(beside(AIMD, 180, law), 300, samples=3001)
         others[law.name] = float(run.rate[1000:, 0].mean())
-    return reproduced_if(
-        own > W_OVER_BETA and max(others.values()) < 0.25 * W_OVER_BETA,
-        f"at 180 packets LDCC has {kbit(own)}, LEDBAT {kbit(others['LEDBAT'])}, delay-based AIMD "
-        f"{kbit(others['PlainDelayAIMD'])} of 2 Mbit/s",
-        values={"LDCC": own, **others},
+    return claim.reproduced_if(
+        own > W_OVER_BETA and max(others.values()) < 0.25 * W_OVER_BETA, {"LDCC": own, **others}
     )
 
 
-@claim("V-C", "NS-3")
-def coexistence_packets() -> Outcome:
-    """TCP is New Reno, packet by packet: slow start, fast recovery and timeouts."""
-    return Outcome(
-        OUT_OF_REACH,
-        f"one halving a round trip with losses; {mbit(CAPACITY - UDP)} are shared",
-        "A fluid has congestion avoidance only. Which of the packets of an overflow are lost, and "
-        "so which flow hears of it, is not in it: here both hear of every overflow.",
-    )
+def coexistence_packets(claim: Claim) -> Outcome:
+    return claim.out_of_reach(shared=CAPACITY - UDP)
 
 
 # --- V-D: beside NADA and GCC, Figs. 13 and 14
@@ -290,34 +220,15 @@ def even_capacities(largest: float) -> tuple[float, float] | None:
     return (b - root**0.5) / (2 * THRESHOLD), (b + root**0.5) / (2 * THRESHOLD)
 
 
-@claim("Figs. 13, 14", "not printed")
-def comparison_r_max() -> Outcome:
-    """R_MAX and the capacities of Fig. 13."""
-    return Outcome(
-        NOT_GIVEN,
-        f"R_MAX = {mbit(R_MAX)}, capacities of {mbit(CAPACITIES[0])} to {mbit(CAPACITIES[-1])}",
-        "The text has NADA above LDCC for small capacities, which needs an R_MAX of 3.6 Mbit/s at "
-        "least.",
-        {"R_max": R_MAX},
-    )
+def comparison_r_max(claim: Claim) -> Outcome:
+    return claim.not_given({"R_max": R_MAX}, least=CAPACITIES[0], most=CAPACITIES[-1])
 
 
-@claim("V-D", "not printed")
-def comparison_gcc_parameters() -> Outcome:
-    """The parameters of the simplified GCC."""
-    return Outcome(
-        NOT_GIVEN,
-        "growth by 8 % a second, decrease to 0.85 of what is received, thresholds of +-0.05",
-        "Growth and decrease are those of the IETF draft (draft-ietf-rmcat-gcc-02). Its thresholds "
-        "are of a filtered delay variation between groups of packets; a gradient of 0.05 is "
-        "chosen, a third of the pace at which the queue drains after a decrease.",
-        {name: GCC.parameter(name) for name in ("g", "gamma", "alpha")},
-    )
+def comparison_gcc_parameters(claim: Claim) -> Outcome:
+    return claim.not_given({name: GCC.parameter(name) for name in ("g", "gamma", "alpha")})
 
 
-@claim("V-D", "no equilibrium; it necessarily oscillates")
-def comparison_gcc_no_rest() -> Outcome:
-    """It is impossible for GCC to reach an equilibrium rate."""
+def comparison_gcc_no_rest(claim: Claim) -> Outcome:
     still = {edot: 0, pi: 0, p: 0, x_tau: A}
     growing = GCC.flow[A].subs(still).subs(m, 1)
     room = Symbol("r", positive=True)  # cap - 1
@@ -326,20 +237,10 @@ def comparison_gcc_no_rest() -> Outcome:
     left = [(GCC.jumps[1].when, -1), (GCC.jumps[2].when, 0)]  # to hold, and to increase
     parts += [proof(when.subs({edot: 0, m: mode}) > 0) for when, mode in left]
     c = cycle(1.5e6)
-    return from_proofs(
-        *parts,
-        computed="with a delay that rests, decrease and hold are left at once, and in increase "
-        "the rate grows: A' = A min(g, (cap - 1)/T) > 0. At 1.5 Mbit/s it has a limit "
-        f"cycle of {c.period:.4g} s",
-        reason="That it oscillates is computed, see the rows on Fig. 14.",
-        values={"period": c.period},
-    )
+    return claim.proved(*parts, values={"period": c.period})
 
 
-@claim("V-D", "decrease ends below the negative threshold", erratum=True)
-def comparison_gcc_rule() -> Outcome:
-    """At the threshold GCC decreases the rate until the queueing derivative is smaller than a
-    negative threshold."""
+def comparison_gcc_rule(claim: Claim) -> Outcome:
     gamma = next(s for s in GCC.params if s.name == "gamma")
     growing = Jump(when=Min(-gamma - edot, -m - Rational(1, 2)), reset={m: 1})
     printed = replace(GCC, name="PrintedGCC", jumps=(GCC.jumps[0], growing))
@@ -351,22 +252,14 @@ def comparison_gcc_rule() -> Outcome:
     stuck = np.ptp(rate["printed", 0.97])
     moving = min(np.ptp(v) for key, v in rate.items() if key != ("printed", 0.97))
     low = float(rate["printed", 0.97][-1]) / 1.5e6
-    return differs_if(
+    return claim.differs_if(
         stuck < 1.0 and moving > 1e4,
-        "with a decrease to 0.85 the printed rule cycles; with a decrease to 0.97 it stays at "
-        f"{low:.3g} c for ever, where the draft's automaton goes on",
-        "A queue that drains more slowly than the threshold is never below it, and once it is "
-        "empty its derivative is 0: the printed rule then never increases again. It needs 1 - "
-        "alpha > gamma, or an empty queue to count as underuse, as in the draft, where the end of "
-        "over-use ends the decrease.",
         {"stuck": stuck, "moving": moving, "low": low},
-        otherwise=REFUTED,
+        otherwise="refuted",
     )
 
 
-@claim("Fig. 14", "curves; values not printed")
-def comparison_gcc_cycle() -> Outcome:
-    """GCC's rate and delay over time: a cycle."""
+def comparison_gcc_cycle(claim: Claim) -> Outcome:
     found, exact = cycle(1.5e6), closed()
     pairs = (
         (found.period, exact.period),
@@ -377,65 +270,40 @@ def comparison_gcc_cycle() -> Outcome:
         (float(found.mean.queueing_delay[0]), exact.queue_mean),
     )
     error = max(abs(a / b - 1) for a, b in pairs)
-    return Outcome(
-        NOT_GIVEN,
-        f"period {exact.period:.5g} s, rate {mbit(exact.rate_low * 1.5e6)} to "
-        f"{mbit(exact.rate_high * 1.5e6)}, queue up to {ms(exact.queue_max)}, "
-        f"{ms(exact.queue_mean)} on average; the simulated cycle is the closed form within "
-        f"{bound(error)}",
-        "The cycle is in closed form for the parameters taken; the printed curves are lost.",
+    return claim.not_given(
         {"error": error} | {k: getattr(exact, k) for k in ("period", "queue_max", "queue_mean")},
+        rate=[1.5e6 * exact.rate_low, 1.5e6 * exact.rate_high],
     )
 
 
-@claim("Fig. 13", "lowest")
-def comparison_gcc_lowest() -> Outcome:
-    """GCC achieves a lower average self-inflicted delay for all the tested rates."""
+def comparison_gcc_lowest(claim: Claim) -> Outcome:
     mean = closed().queue_mean
     simulated = [float(cycle(c).mean.queueing_delay[0]) for c in (CAPACITIES[0], CAPACITIES[-1])]
     others = min(min(ldcc_delay(c), nada_delay(c)) for c in CAPACITIES) - DELAY
-    return reproduced_if(
-        mean < others and near(simulated, [mean, mean], 1e-6),
-        f"{ms(mean)} of queue at every capacity, as the closed form does not contain it; LDCC and "
-        f"NADA have {ms(others)} at least",
-        values={"gcc": mean, "others": others},
+    return claim.reproduced_if(
+        mean < others and near(simulated, [mean, mean], 1e-6), {"gcc": mean, "others": others}
     )
 
 
-@claim("V-D", "maximum >> average")
-def comparison_gcc_varies() -> Outcome:
-    """The variability of GCC's delay is pretty large: the maximum is much higher than the
-    average."""
+def comparison_gcc_varies(claim: Claim) -> Outcome:
     c = closed()
     ratio = c.queue_max / c.queue_mean
-    return reproduced_if(
-        ratio > 3,
-        f"{ms(c.queue_max)} against {ms(c.queue_mean)} of queue, {ratio:.3g} times the average",
-        values={"ratio": ratio},
-    )
+    return claim.reproduced_if(ratio > 3, {"ratio": ratio}, c=c)
 
 
-@claim("V-D", "R_MAX OWD_min/R_eq")
-def comparison_owd_eq() -> Outcome:
-    """The equilibrium of NADA is OWD_eq = R_MAX OWD_min/R_eq."""
+def comparison_owd_eq(claim: Claim) -> Outcome:
     error = max(
         abs(settled(NADA(R_max=R_MAX), c).one_way_delay.values[-1, 0] / nada_delay(c) - 1)
         for c in CAPACITIES
     )
-    return from_proofs(
+    return claim.proved(
         law_proof(NADA, "V-C OWD_eq = R_MAX OWD_min/R_eq"),
-        computed="every equilibrium of the form of 2013 without losses, with R_MIN = 0 and weight "
-        f"1, is that one; runs at {len(CAPACITIES)} capacities end within {bound(error)} "
-        "of it",
-        reason="With a least rate, (R_eq - R_MIN) OWD_eq = (R_MAX - R_MIN) OWD_min.",
         values={"error": error},
+        runs=len(CAPACITIES),
     )
 
 
-@claim("Fig. 13", "NADA above LDCC at small capacities")
-def comparison_small_capacities() -> Outcome:
-    """NADA converges to a larger delay for small capacities, while LDCC alleviates the variations
-    across capacities."""
+def comparison_small_capacities(claim: Claim) -> Outcome:
     delays: dict[str, Callable[[float], float]] = {"NADA": nada_delay, "LDCC": ldcc_delay}
     grows = {name: f(CAPACITIES[0]) / f(CAPACITIES[-1]) for name, f in delays.items()}
     edges = even_capacities(R_MAX)
@@ -447,23 +315,15 @@ def comparison_small_capacities() -> Outcome:
     algebra = proof(Eq(R * d / e - (d * W / e + T) / (1 - W / e), -quadratic / (e * (e - W))))
     least = float((THRESHOLD**0.5 + (THRESHOLD + DELAY) ** 0.5) ** 2 / DELAY * W_OVER_BETA)
     nowhere = even_capacities(0.99 * least) is None
-    return differs_if(
+    return claim.differs_if(
         algebra and agrees and grows["NADA"] > 2 * grows["LDCC"] and nowhere,
-        f"from 3 to 0.5 Mbit/s NADA's delay grows {grows['NADA']:.3g}-fold, LDCC's "
-        f"{grows['LDCC']:.3g}-fold; with R_MAX = {mbit(R_MAX)} NADA's is the longer one from "
-        f"{mbit(edges[0], 3)} to {mbit(edges[1], 3)}",
-        "LDCC's delay alleviates the variation until the capacity is near w/beta = 0.2 Mbit/s, "
-        "where by (19) it grows without limit and is the longer one again. And with an R_MAX "
-        f"below (sqrt(T) + sqrt(T + p))^2/p w/beta, {mbit(least)} here, NADA's delay is shorter "
-        "than LDCC's at every capacity.",
         {**grows, "low": edges[0], "high": edges[1], "least R_max": least},
-        otherwise=REFUTED,
+        otherwise="refuted",
+        r_max=R_MAX,
     )
 
 
-@claim("Fig. 14")
-def comparison_constant() -> Outcome:
-    """At 1.5 Mbit/s LDCC and NADA achieve a constant rate and delay; GCC does not."""
+def comparison_constant(claim: Claim) -> Outcome:
     rate, delay = {}, {}
     for name, law in LAWS.items():
         late = settled(law, 1.5e6)
@@ -471,11 +331,7 @@ def comparison_constant() -> Outcome:
         delay[name] = np.ptp(late.one_way_delay.values)
     calm = max(spread[name] for spread in (rate, delay) for name in ("LDCC", "NADA"))
     delays = {name: f(1.5e6) for name, f in (("LDCC", ldcc_delay), ("NADA", nada_delay))}
-    return reproduced_if(
+    return claim.reproduced_if(
         calm < 1e-3 and rate["GCC"] > 0.1,
-        f"LDCC and NADA rest at c with {ms(delays['LDCC'])} and {ms(delays['NADA'])}; GCC's rate "
-        f"moves by {percent(rate['GCC'])} of c and its delay by {ms(delay['GCC'])}",
-        values={f"{k} rate": v for k, v in rate.items()}
-        | {f"{k} delay": v for k, v in delay.items()}
-        | delays,
+        named("{} rate", rate) | named("{} delay", delay) | delays,
     )

@@ -7,18 +7,18 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Symbol, lambdify, log, symbols
+from sympy import Symbol
 
 from fluidcc.analysis.linearize import linearize
 from fluidcc.equilibria.equilibrium import Equilibrium, equilibrium
-from fluidcc.laws import Link, Source, marginal
+from fluidcc.laws import Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC
-from fluidcc.symbols import e, e_b, plain
+from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,18 +28,6 @@ x, w, beta, T, eta = (_named[name] for name in ("x", "w", "beta", "T", "eta"))
 
 W_OVER_BETA = LDCC.parameter("w") / LDCC.parameter("beta")
 """w/beta of Section V: 200 kbit/s."""
-
-E_HAT = LDCC.claims["(19)"].relation.rhs
-"""The one-way delay at equilibrium by (19), as the law claims it."""
-
-
-def delay_by_19(rate: Any, back: Any) -> Any:
-    """(19) at a rate [bit/s] and a return delay [s], with the parameters of Section V [s]."""
-    return _E_HAT(rate, back, *LDCC.params.values())
-
-
-_E_HAT = lambdify((x, e_b, *LDCC.params), E_HAT, "numpy")
-
 FAIR_DELAYS = {
     "25, 25, 25, 25 ms": (0.025, 0.025, 0.025, 0.025),
     "25, 30, 40, 50 ms": (0.025, 0.030, 0.040, 0.050),
@@ -48,7 +36,6 @@ FAIR_DELAYS = {
     "25, 25, 25, 75 ms": (0.025, 0.025, 0.025, 0.075),
 }
 """Propagation delays for Figs. 7 and 8: the paper's are lost; its other figures have 25 ms."""
-
 THREEFOLD = tuple(FAIR_DELAYS)[2:]
 """Those whose longest is three times the shortest."""
 
@@ -90,32 +77,6 @@ def positive(*names: str) -> list[Symbol]:
 
 
 # --- Networks and a law beside the ready scenarios
-
-RATE, WEIGHT = symbols("x w", positive=True)
-_gain, _known = symbols("alpha p", positive=True)
-
-# x' = alpha (U'(x) - (e - p)): the source of Section II-C that has estimated its queueing delay; U'
-# is in seconds.
-QueueingDelay = Source(
-    name="QueueingDelay",
-    flow={RATE: _gain * (marginal(WEIGHT * log(RATE), RATE) - (e - _known))},
-    out={"rate": RATE},
-    params={WEIGHT: 50e3, _gain: 2e6, _known: 0.025},
-    units={RATE: "bit/s", WEIGHT: "bit", _gain: "bit/s^3", _known: "s"},
-    lower={RATE: 0},
-    initial={RATE: WEIGHT / _known / 10},
-    utility=WEIGHT * log(RATE),
-    ref="LDCC, Section II-C",
-)
-
-
-def parking(source: Source, link: Link, capacities: tuple[float, float] = (2e6, 3e6)) -> Network:
-    """A long flow over two links and a flow on each."""
-    net = Network().link("link1", link, capacity=capacities[0], delay=0.0125)
-    net.link("link2", link, capacity=capacities[1], delay=0.0125)
-    net.flow("long", source, route=["link1", "link2"])
-    net.flow("a", source, route=["link1"], access_delay=0.0125)
-    return net.flow("b", source, route=["link2"], access_delay=0.0125)
 
 
 def four_flows(

@@ -266,9 +266,7 @@ def each_user(ax: Any) -> None:
 
 
 @FIGURES.panels(
-    "ldcc_sampled",
-    size=(6.4, 3.9),
-    title="LDCC, law (25): one flow on 3 Mbit/s, stable below 1",
+    "ldcc_sampled", size=(6.4, 3.9), title="LDCC, law (25): one flow on 3 Mbit/s, stable below 1"
 )
 def sampled(ax: Any) -> None:
     """Largest multiplier over a round trip of the sampled law, over T_s/RTT."""
@@ -329,8 +327,7 @@ fig5, fig6, fig10, fig11 = (
 
 
 @FIGURES.panels(
-    "ldcc_fig2",
-    title=r"LDCC, Fig. 2: penalty (17) with $e_b$ = p, T = 100 ms, $\beta$ = 0.1",
+    "ldcc_fig2", title=r"LDCC, Fig. 2: penalty (17) with $e_b$ = p, T = 100 ms, $\beta$ = 0.1"
 )
 def fig2(ax: Any) -> None:
     """The delay penalty over the one-way delay."""
@@ -419,8 +416,3 @@ def starvation(axes: Any) -> None:
     axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1.02))
     axes[0].set_title("LDCC below w/beta without losses: a burst of 3 c from 40 to 42 s")
     axes[0].set_xlabel("")
-
-
-def draw(name: str) -> Any:
-    """Return the figure of that name, drawn anew."""
-    return FIGURES[name]()

@@ -21,16 +21,7 @@ from fluidcc.papers.ldcc.common import T, beta, positive, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.law import GAIN as K
 from fluidcc.papers.ldcc.stability import REST, U2, pole_and_zero, pole_symbol, slope_symbol
-from fluidcc.papers.model import (
-    Outcome,
-    claim,
-    differs_if,
-    from_proofs,
-    proof,
-    proved_if,
-    refuted_if,
-)
-from fluidcc.papers.printed import at_values
+from fluidcc.papers.model import Claim, Outcome, proof
 from fluidcc.sources import LDCC
 from fluidcc.symbols import c, e, e_b, edot, pi, plain, unfold, y
 
@@ -38,56 +29,37 @@ HAT, ALPHA = positive("xhat", "alpha")
 GAIN = unfold(K)
 
 
-@claim("(26), (27)", "u1'y1 + u2'y2 = 0 with u1 = -y2, u2 = y1")
-def supply_rates_cancel() -> Outcome:
-    """In a negative feedback loop of two passive systems the terms u'y vanish."""
+def supply_rates_cancel(claim: Claim) -> Outcome:
     y1, y2 = symbols("y1a:c", real=True), symbols("y2a:c", real=True)
     supplied = sum(-b * a + a * b for a, b in zip(y1, y2, strict=True))
-    return from_proofs(
-        Eq(supplied, 0),
-        computed="term by term; then V1' + V2' <= -W1 - W2",
-        reason="It makes V1 + V2 a Lyapunov function if it is positive definite and W1 + W2 is not "
-        "negative; whether the two subsystems of LDCC satisfy (26) is the question of (45) "
-        "and (47).",
-    )
+    return claim.proved(Eq(supplied, 0))
 
 
-@claim("IV-A", "(2) and (15) set to zero")
-def equilibrium_conditions() -> Outcome:
-    """The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e'
-    is 0 there."""
+def equilibrium_conditions(claim: Claim) -> Outcome:
     still = FLOW.subs({pi: 0, edot: 0})
     (queue,) = DropTail.flow.values()
     spare = Symbol("s", nonnegative=True)
-    return from_proofs(
+    return claim.proved(
         Eq(unfold(still), unfold(GAIN * x * (w / x - V))),
         Eq(GAIN * x * (w / x - V), GAIN * (w - x * V)),
         Eq(queue.subs(y, c), 0),
         Max(queue.subs(y, c - spare), 0) <= 0,
-        computed="x' is k x > 0 times U' - v - e'; a queue rests where y = c, or empty where y <= "
-        "c",
-        reason="With (2) projected as meant. A sum of delays that rest has e' = 0.",
     )
 
 
-@claim("(28)", "V_user > 0")
-def user_storage_positive() -> Outcome:
-    """The integral of (z - x^)/z is positive unless x = x^."""
+def user_storage_positive(claim: Claim) -> Outcome:
     z = Symbol("z", positive=True)
     value = integrate((z - HAT) / z, (z, HAT, x))
     stationary = diff(value, x)
-    return from_proofs(
+    return claim.proved(
         Eq(value, x - HAT - HAT * log(x / HAT)),
         Eq(stationary, (x - HAT) / x),
         diff(value, x, 2) > 0,
         Eq(value.subs(x, HAT), 0),
-        computed="x - x^ - x^ log(x/x^): strictly convex, zero with zero slope at x = x^",
     )
 
 
-@claim("(28)", "1/(k alpha) sum_r", erratum=True)
-def gain_before_the_sum() -> Outcome:
-    """V_user = 1/(k alpha) sum of integrals: k before the sum."""
+def gain_before_the_sum(claim: Claim) -> Outcome:
     k1, k2, d1, d2, z1, z2 = symbols("k1 k2 d1 d2 z1 z2", positive=True)
     # V_user' with each user's own motion x_r' = k_r x_r z_r, deviations d_r: (45a) has sum d_r
     # z_r/alpha.
@@ -95,14 +67,7 @@ def gain_before_the_sum() -> Outcome:
     common = (d1 * k1 * z1 + d2 * k2 * z2) / (k1 * ALPHA)
     own = d1 * k1 * z1 / (k1 * ALPHA) + d2 * k2 * z2 / (k2 * ALPHA)
     before, inside = proof(Eq(common, wanted)), proof(Eq(own, wanted))
-    return differs_if(
-        not before and inside,
-        "(45a) follows with 1/k_r inside the sum, proved; not with one k before it",
-        "Users have gains of their own, k_r in (30), as k_r = eta/RTT_r; alpha has to be common, "
-        "since the links' storage function has it too. Fails at "
-        f"{at_values(before.counterexample)}.",
-        dict(before.counterexample),
-    )
+    return claim.differs_if(not before and inside, dict(before.counterexample))
 
 
 def _two_links() -> Undelayed:
@@ -112,22 +77,14 @@ def _two_links() -> Undelayed:
     return undelayed(net.flow("flow", LDCC, route=["first", "second"]), held=("k",))
 
 
-@claim("(29)", "(c - y^) d, with d = p + q", erratum=True)
-def link_storage_offset() -> Outcome:
-    """'Note that since d_l >= 0 the two storage function are positive definite function'."""
+def link_storage_offset(claim: Claim) -> Outcome:
     system = _two_links()
     printed, meant = (paper_storage(system, literal=literal) for literal in (True, False))
     found = check_storage(system, printed, samples=256)
     d, spare = positive("d", "s")
     definite = proof(c * d**2 / 2 + spare * d / ALPHA > 0)
-    return differs_if(
-        not found.positive_definite and not meant.offset and definite,
-        f"at an equilibrium with an unsaturated link it is {printed.offset:.4g} bit s as printed, "
-        "0 with deviations",
-        "d contains the propagation delay, so (c - y^) d does not vanish where a link has capacity "
-        "to spare (here 2 then 3 Mbit/s, 25 and 10 ms). With the deviation of d, which is q >= 0 "
-        "at such a link, it is positive definite. Its derivative is the same.",
-        {"offset": printed.offset},
+    return claim.differs_if(
+        not found.positive_definite and not meant.offset and definite, {"offset": printed.offset}
     )
 
 
@@ -139,27 +96,15 @@ STEEPEST = beta / (T + e_b)
 """The largest slope of (17), at e = T."""
 
 
-@claim("(45a)", "the gain cancels")
-def users_derivative() -> Outcome:
-    """V_user' = 1/alpha dx'(U'(x) - v(e) - e')^+_x."""
+def users_derivative(claim: Claim) -> Outcome:
     gradient = (x - HAT) / (x * GAIN * ALPHA)
-    return from_proofs(
-        Eq(gradient * RATE, (x - HAT) * (w / x - V - edot) / ALPHA),
-        computed="from the law, user by user; k may be any number, and is constant in (28)",
-        reason="With k = eta/RTT(e), which moves with the delay, (28) is no function of the "
-        "states; hold k for it.",
-    )
+    return claim.proved(Eq(gradient * RATE, (x - HAT) * (w / x - V - edot) / ALPHA))
 
 
-@claim("(45b), (45c)", "inequality by the projection")
-def users_projection() -> Outcome:
-    """The projection only helps, and v(e^) = U'(x^)."""
+def users_projection(claim: Claim) -> Outcome:
     z = Symbol("z", real=True)
-    return from_proofs(
-        -HAT * Max(z, 0) <= -HAT * z,
-        proof(Eq(w / x, REST.put(ABOVE)), where=[x > w / beta]),
-        computed="where x = 0 the deviation is -x^ < 0 and (z)^+ >= z; the rest is adding and "
-        "subtracting v(e^)",
+    return claim.proved(
+        -HAT * Max(z, 0) <= -HAT * z, proof(Eq(w / x, REST.put(ABOVE)), where=[x > w / beta])
     )
 
 
@@ -169,9 +114,7 @@ def _fig5() -> Undelayed:
     return undelayed(scenarios["ldcc_fig5"].net, at=50.0, held=("k",))
 
 
-@claim("(45d)", "for all deviations", erratum=True)
-def users_inequality() -> Outcome:
-    """-dx'(v(e) - v(e^))/alpha < -dx' de."""
+def users_inequality(claim: Claim) -> Outcome:
     dx, de, dv = positive("dx", "de", "dv")
     fails = proof(-dx * dv / ALPHA > -dx * de, where=[dv < ALPHA * de])
     system = _fig5()
@@ -182,62 +125,33 @@ def users_inequality() -> Outcome:
     penalty = [float(V.subs(values).subs(e, d)) for d in (still, still + 0.01)]
     left, right = -0.1 * rate * (penalty[1] - penalty[0]) / alpha, -0.1 * rate * 0.01
     numbers = {"left": left, "right": right, "alpha": alpha, "rate": rate, "delay": still}
-    return refuted_if(
-        fails and left >= right,
-        f"Fig. 5, two LDCC flows: x 10 % and e 10 ms above the equilibrium give {left:.4g} < "
-        f"{right:.4g} bit, false",
-        "(45d) multiplies (46) by -dx, which reverses it where dx > 0. Proved: it fails wherever "
-        "dx and de have the same sign and the penalty's chord is not its steepest slope, that is "
-        "whenever rate and queue are both above, or both below, their equilibrium. Here alpha = "
-        f"{alpha:.3g}/s.",
-        numbers,
-    )
+    return claim.refuted_if(fails and left >= right, numbers)
 
 
-@claim("(46)", "for all de", erratum=True)
-def slope_inequality() -> Outcome:
-    """(v(e) - v(e^))/alpha < de if alpha is the largest slope of v."""
+def slope_inequality(claim: Claim) -> Outcome:
     # Written from T upwards, where v rises: from T + a to T + a + d, and back.
     a, d = positive("a", "d")
     rise = simplify(ABOVE.subs(e, T + a + d) - ABOVE.subs(e, T + a))
     above = proof(STEEPEST * d - rise > 0)
     below = proof(-rise - STEEPEST * -d > 0)
     largest = proof(diff(ABOVE, e).subs(e, T + a) < STEEPEST)
-    return refuted_if(
-        above and below and largest,
-        "proved for e > e^ >= T; for e < e^ the opposite is proved",
-        "A slope of at most alpha bounds the size of the change: |v - v^| <= alpha |de|. For "
-        "negative de that is v - v^ >= alpha de, so (46) reverses. With alpha = beta/(T + e_b), "
-        "the largest slope of (17), at T.",
-    )
+    return claim.refuted_if(above and below and largest)
 
 
-@claim("(45e)", "by e = R'd and y = R x")
-def routing_adjoint() -> Outcome:
-    """dx' e' = dy' d' and dx' de = dy' dd."""
+def routing_adjoint(claim: Claim) -> Outcome:
     R = symbols("r11:13 r21:23", real=True)
     rates, delays = symbols("x1:3", real=True), symbols("d1:3", real=True)
     by_user = sum(rates[r] * sum(R[l * 2 + r] * delays[l] for l in range(2)) for r in range(2))
     by_link = sum(delays[l] * sum(R[l * 2 + r] * rates[r] for r in range(2)) for l in range(2))
-    return from_proofs(
-        Eq(by_user, by_link), computed="R' is the adjoint of R; a term for each user and link"
-    )
+    return claim.proved(Eq(by_user, by_link))
 
 
-@claim("Appendix A", "W_user > 0")
-def users_dissipation() -> Outcome:
-    """W_user = -1/alpha dx'(U'(x) - U'(x^)) is positive, by concavity."""
+def users_dissipation(claim: Claim) -> Outcome:
     value = -(x - HAT) * (w / x - w / HAT) / ALPHA
-    return from_proofs(
-        U2 < 0,
-        Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT)),
-        computed="w dx^2/(alpha x x^), positive unless dx = 0",
-    )
+    return claim.proved(U2 < 0, Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT)))
 
 
-@claim("(47)", "(47a) to (47d)")
-def links_derivative() -> Outcome:
-    """V_link' <= -W_link + dd'dy + 1/alpha dy'd'."""
+def links_derivative(claim: Claim) -> Outcome:
     z, spare = Symbol("z", real=True), Symbol("s", nonnegative=True)
     (flow,) = DropTail.flow.values()
     exact = Eq(c * (_q - _q_hat) * flow, (_q - _q_hat) * (y - c))  # c dq q' where q > 0
@@ -247,38 +161,19 @@ def links_derivative() -> Outcome:
     excess = Symbol("u", real=True)
     # (47d): (dy - (c - y^)) q' = (y - c) q' >= 0, with q' = (u)^+/c at an empty queue and u/c else.
     signs = [proof(excess * Max(excess, 0) / c >= 0), proof(excess**2 / c >= 0)]
-    return from_proofs(
-        exact,
-        at_zero,
-        identity,
-        *signs,
-        _q * spare >= 0,
-        computed="every step, with c from V_link cancelling the 1/c of (2), and W_link = q (c - "
-        "y^) >= 0",
-        reason="At a saturated link y^ = c, at another q^ = 0, so dq (y^ - c) = -q (c - y^) <= 0.",
-    )
+    return claim.proved(exact, at_zero, identity, *signs, _q * spare >= 0)
 
 
-@claim("(48)", "strictly, and without 1/c", erratum=True)
-def links_inequality() -> Outcome:
-    """dy'q' - (c - y^)'q' = (y - c)'(y - c)^+_q > 0."""
+def links_inequality(claim: Claim) -> Outcome:
     excess, still = Symbol("u", real=True), Symbol("yhat", positive=True)
     inflow = still + Symbol("dy", real=True)
     first = proof(Eq((inflow - still) * excess - (c - still) * excess, (inflow - c) * excess))
     strict = proof((excess**2 / c).subs(excess, 0) > 0)
     weak = proof(excess**2 / c >= 0)
-    return differs_if(
-        not strict and first and weak,
-        "proved with >= and with q' = (y - c)^+/c",
-        "It is zero where y = c, for instance at the equilibrium, and (48c) drops the 1/c of (2). "
-        "Neither matters for (47).",
-    )
+    return claim.differs_if(not strict and first and weak)
 
 
-@claim("Appendix A", "V' <= 0, global stability", erratum=True)
-def sum_of_storages() -> Outcome:
-    """'the sum of the two storage functions is a Lyapunov function for the entire dynamic
-    system'."""
+def sum_of_storages(claim: Claim) -> Outcome:
     system = _fig5()
     storage = paper_storage(system)
     queues = set(system.queue.values())
@@ -288,26 +183,13 @@ def sum_of_storages() -> Outcome:
     rate = evaluated(system.states, storage.terms(system), point).sum()  # [bit]
     found = check_storage(system, storage, samples=1024)
     values = {"V": V_there, "rate": rate, "worst": found.rate, "top": found.dissipation[-1]}
-    return refuted_if(
-        rate > 0 and not found.decreasing,
-        f"Fig. 5, two LDCC flows: rates 1 % above, queue twice its equilibrium: V = {V_there:.4g} "
-        f"bit s, V' = +{rate:.4g} bit",
-        "With (45d) gone, V' = -W_user - W_link - dx'(dv/alpha - de), less what (48) adds. At the "
-        "equilibrium this quadratic form has no term in dq^2 but a product dx dq unless v'(e^) = "
-        "alpha, so it is indefinite; and alpha, the largest slope, is above v'(e^) whenever e^ > "
-        "T. So V is no Lyapunov function of any LDCC network. What it should show is true in the "
-        "cases of the two rows after this one.",
-        values | state,
-    )
+    return claim.refuted_if(rate > 0 and not found.decreasing, values | state)
 
 
 # --- What holds in place of the proof in Appendix A
 
 
-@claim("Appendix A", "not in the paper")
-def repaired() -> Outcome:
-    """Repaired: V* = sum of integrals of (z - x^)/z dz + c times that of k(s)(v(s) - v^) ds, for
-    identical users on a link, is a Lyapunov function."""
+def repaired(claim: Claim) -> Outcome:
     dx, dv, Y = (Symbol(n, real=True) for n in ("dx", "dv", "Y"))
     slope_of_queue, utility = symbols("qdot dU", real=True)
     (k,) = positive("k")
@@ -328,22 +210,13 @@ def repaired() -> Outcome:
     net = dumbbell([LDCC] * 3, {"capacity": 3e6}, rtt=0.05)
     systems = [undelayed(net, held=held) for held in ((), ("k",))]
     tried = [check_storage(one, repaired_storage(one), samples=512) for one in systems]
-    return proved_if(
+    return claim.proved_if(
         bracket and user and busy and idle and concave and rising and all(tried),
-        "V*' = -sum k w dx^2/(x x^) - k (y - c)^2/c <= 0, where k may depend on the delay",
-        "Every step is proved, at an empty queue too. V* grows without bound (x - x^ log x, and "
-        "an integral of k (v - v^) that diverges as log q), and V*' = 0 only where all dx = 0, "
-        "which holds on only at the equilibrium: so identical users on one link converge to it "
-        f"from everywhere. No counterexample at {sum(r.tried for r in tried)} states of three "
-        "users, with k = eta/RTT and with k held. Users may differ in U; k and v must be common.",
         {"tried": sum(r.tried for r in tried)},
     )
 
 
-@claim("IV-A", "not in the paper")
-def locally_stable() -> Outcome:
-    """Repaired: without communication delays, every network is locally stable whose saturated
-    links' routing matrix has full row rank."""
+def locally_stable(claim: Claim) -> Outcome:
     sigma, omega = Symbol("sigma", nonnegative=True), Symbol("omega", real=True)
     (round_trip,) = positive("R")
     z, a = slope_symbol(round_trip), pole_symbol(round_trip)
@@ -361,17 +234,7 @@ def locally_stable() -> Outcome:
     )
     rng = np.random.default_rng(11)
     worst = max(_slowest(rng) for _ in range(200))
-    return proved_if(
-        all(proofs) and worst < 0,
-        "Re H_r(s) > 0 for Re s >= 0, for H_r = k x (s + v')/(s + a) from minus delay to rate",
-        "At a root of det(s C + R H(s) R^T) there is u with s u*Cu + sum H_r |(R^T u)_r|^2 = 0; "
-        "for Re s >= 0 its real part is positive, as R^T u is not zero if the rows of R are "
-        "independent. So there is none: this holds for any gains, thresholds and propagation "
-        "delays. With dependent rows (equal capacities in series) the sum of the queues is stable "
-        "and how they share is undetermined. Of 200 random networks none has a root right of "
-        f"{worst:.1e} RTT^-1.",
-        {"worst": worst},
-    )
+    return claim.proved_if(all(proofs) and worst < 0, {"worst": worst})
 
 
 def _slowest(rng: np.random.Generator) -> float:

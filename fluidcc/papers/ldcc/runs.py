@@ -19,7 +19,6 @@ from fluidcc.papers.ldcc.common import (
     T,
     at_time,
     beta,
-    delay_by_19,
     equilibrium_of,
     four_flows,
     near,
@@ -27,152 +26,87 @@ from fluidcc.papers.ldcc.common import (
     run,
     w,
 )
-from fluidcc.papers.model import (
-    NOT_GIVEN,
-    OUT_OF_REACH,
-    REFUTED,
-    Outcome,
-    claim,
-    differs_if,
-    from_proofs,
-    proof,
-    reproduced_if,
-)
-from fluidcc.papers.printed import bound, compared, kbit, mbit, ms, off, percent
+from fluidcc.papers.ldcc.law import delay_by_19
+from fluidcc.papers.model import Claim, Outcome, proof
+from fluidcc.papers.printed import named, off
 from fluidcc.sources import LDCC
 
 
-@claim("V-A", "eta = 0.4")
-def settings() -> Outcome:
-    """k = 1/(2.5 RTT), beta = 0.1, w = 20 kbit/s."""
+def settings(claim: Claim) -> Outcome:
     taken = {name: LDCC.parameter(name) for name in ("w", "beta", "T", "eta")}
     laws = [flow.law for flow in scenarios["ldcc_fig5"].net.flows.values()]
     same = taken == {"w": 20e3, "beta": 0.1, "T": 0.1, "eta": 1 / 2.5}
-    return reproduced_if(
-        same and all(law.parameter("eta") == 0.4 for law in laws if law.name == "LDCC"),
-        "the library's defaults: w = 20 kbit/s, beta = 0.1, eta = k RTT = 0.4, T = 100 ms",
-        values=taken,
+    return claim.reproduced_if(
+        same and all(law.parameter("eta") == 0.4 for law in laws if law.name == "LDCC"), taken
     )
 
 
-@claim("V-B", "300 ms")
-def buffer_130() -> Outcome:
-    """130 packets are a maximum queueing delay of 300 ms at 3.5 Mbit/s."""
+def buffer_130(claim: Claim) -> Outcome:
     link = scenarios["ldcc_fig5"].net.links["bottleneck"]
     q = link.buffer / link.capacity
-    return compared(
-        [("300", 1e3 * q)],
-        ms(q),
-        "With 1000 bytes a packet; 1024 bytes make it 304 ms, see the row on them.",
-        {"q_max": q},
-    )
+    return claim.compared([q], {"q_max": q})
 
 
-@claim("V-B", "< 100 ms")
-def buffer_25() -> Outcome:
-    """25 packets are a maximum one-way delay smaller than 100 ms."""
+def buffer_25(claim: Claim) -> Outcome:
     link = scenarios["ldcc_fig6"].net.links["bottleneck"]
     delay = link.delay + link.buffer / link.capacity
-    return compared(
-        [("< 100", 1e3 * delay)],
-        f"25 ms + {ms(link.buffer / link.capacity)} = {ms(delay)}",
-        values={"e_max": delay},
-    )
+    return claim.compared([delay], {"e_max": delay}, queue=link.buffer / link.capacity)
 
 
-@claim("V", "ripple of packets and sampled feedback")
-def packets() -> Outcome:
-    """The curves are of an NS-3 simulation with packets."""
-    return Outcome(
-        OUT_OF_REACH,
-        "smooth curves of the same means",
-        "A fluid has no packets: the ripple of interarrival times, of averages over a window and "
-        "of one update a round trip is not in it. The equilibria and the slow transients are.",
-    )
+def packets(claim: Claim) -> Outcome:
+    return claim.out_of_reach()
 
 
-@claim("Figs. 5, 6, 10, 11", "not printed")
-def initial_rates() -> Outcome:
-    """The initial rates of the flows and the end of the time axis."""
+def initial_rates(claim: Claim) -> Outcome:
     rate = 5 * LDCC.parameter("w")
-    return Outcome(
-        NOT_GIVEN,
-        f"{kbit(rate)} and 350 s",
-        "Chosen: 5 w, a rate at which (15) with an empty queue grows by w k a second whatever it "
-        "is; the equilibria do not depend on it.",
-        {"x0": rate},
-    )
+    return claim.not_given({"x0": rate})
 
 
-def _no_loss(name: str) -> Outcome:
+def _no_loss(claim: Claim, name: str) -> Outcome:
     """Nothing is lost, and the longest queue beside the shortest buffer."""
     r, net = run(name), scenarios[name].net
     most, lost = float(r.queueing_delay.max()), float(r.lost.max())
     room = min(link.buffer / link.capacity for link in net.links.values())
-    return reproduced_if(
-        lost == 0,
-        f"nothing lost; the longest queue is {ms(most)} of {ms(room, 3)}",
-        values={"q": most, "lost": lost},
-    )
+    return claim.reproduced_if(lost == 0, {"q": most, "lost": lost}, room=room)
 
 
-@claim("Fig. 5", "no loss")
-def fig5_no_loss() -> Outcome:
-    """The flows never fill the buffer and no loss is experienced."""
-    return _no_loss("ldcc_fig5")
+def fig5_no_loss(claim: Claim) -> Outcome:
+    return _no_loss(claim, "ldcc_fig5")
 
 
-@claim("Fig. 5", "equal rates")
-def fig5_fair() -> Outcome:
-    """The flows share the link fairly, without penalising early or late starters."""
+def fig5_fair(claim: Claim) -> Outcome:
     rates = at_time("ldcc_fig5", 259.0).rate.values[:3]
     two = at_time("ldcc_fig5", 99.0).rate.values[:2]
     index = {"three": jain(rates), "two": jain(two)}
     exact = equilibrium_of("ldcc_fig5").rate.values[:3]
-    return reproduced_if(
+    return claim.reproduced_if(
         min(index.values()) > 0.999 and near(exact, exact[0], 1e-9),
-        f"at 259 s {', '.join(mbit(v) for v in rates)} (Jain's index {index['three']:.6f}); at "
-        "equilibrium exactly equal, 1 Mbit/s",
-        values={**index, "rate": exact[0]},
+        {**index, "rate": exact[0]},
+        rates=rates,
     )
 
 
-@claim("Fig. 5", "curves; values not printed")
-def fig5_values() -> Outcome:
-    """Rates and delays that the flows settle at."""
+def fig5_values(claim: Claim) -> Outcome:
     eq = {n: equilibrium_of("ldcc_fig5", t) for n, t in ((2, 50.0), (3, 200.0))}
     late = {2: at_time("ldcc_fig5", 99.0), 3: at_time("ldcc_fig5", 259.0)}
     delay = {n: eq[n].one_way_delay.values[0] for n in eq}
     by_hand = {n: delay_by_19(3e6 / n, 0.025) for n in eq}
     error = max(abs(late[n].one_way_delay.values[0] / by_hand[n] - 1) for n in eq)
-    return reproduced_if(
+    return claim.reproduced_if(
         error < 1e-3 and near(list(delay.values()), list(by_hand.values()), 1e-9),
-        f"two flows 1.5 Mbit/s, {ms(delay[2], 5)}; three 1 Mbit/s, {ms(delay[3], 5)}; the run "
-        f"within {bound(error)}",
-        "Compared with (19), as the curves are lost.",
         {"two": delay[2], "three": delay[3], "error": error},
     )
 
 
-@claim("Fig. 5", "not printed in the text")
-def fig5_settling() -> Outcome:
-    """How long the flows take to share the link."""
+def fig5_settling(claim: Claim) -> Outcome:
     r = run("ldcc_fig5").sel(time=slice(0, 259))
     rate = r.rate.sel(flow="flow3")
     seconds = float(np.asarray(settling_time(rate, 1e6, tolerance=0.05, start=100.0)))
     slow = 0.4 * 20e3 / 1e6 / (0.13125 + 0.025)
-    return Outcome(
-        NOT_GIVEN,
-        f"flow 3 is within 5 % of its share {seconds:.3g} s after it starts",
-        f"The slow mode decays at k w/x = {slow:.3g}/s, at which initial differences between flows "
-        "fade.",
-        {"seconds": seconds, "mode": slow},
-    )
+    return claim.not_given({"seconds": seconds, "mode": slow})
 
 
-@claim("Fig. 6", "equal rates, losses")
-def fig6_fair() -> Outcome:
-    """With 25 packets of buffer the flows are driven by losses and each gets the same rate."""
+def fig6_fair(claim: Claim) -> Outcome:
     late = at_time("ldcc_fig6", 259.0)
     rates = late.rate.values[:3]
     loss, delay = (v.values[0] for v in (late.loss, late.one_way_delay))
@@ -180,11 +114,11 @@ def fig6_fair() -> Outcome:
     b = 3.5e6 - 0.5e6 + 3 * 20e3
     exact = (b + (b * b + 12 * 20e3 * 0.5e6) ** 0.5) / 6
     error = off(rates, exact)
-    return reproduced_if(
+    return claim.reproduced_if(
         jain(rates) > 0.9999 and error < 5e-3 and loss > 0 and delay < 0.1,
-        f"at 259 s {', '.join(mbit(v) for v in rates)} ({mbit(exact)} by hand), loss "
-        f"{percent(loss)}, delay {ms(delay)}",
-        values={"error": error, "loss": loss, "exact": exact},
+        {"error": error, "loss": loss, "exact": exact},
+        rates=rates,
+        delay=delay,
     )
 
 
@@ -192,76 +126,49 @@ def _shares(name: str) -> tuple[Any, Any, float, dict[str, float]]:
     """Rates at equilibrium of three flows and of two, how far the run is off them, and all."""
     three, two = (equilibrium_of(name, at).rate.values[:n] for at, n in ((200.0, 3), (50.0, 2)))
     error = off(at_time(name, 259.0).rate.values[:3], three)
-    values = {f"x{k}": v for k, v in enumerate(three, 1)}
-    values |= {f"two_x{k}": v for k, v in enumerate(two, 1)}
+    values = named("x{}", (1, 2, 3), three)
+    values |= named("two_x{}", (1, 2), two)
     return three, two, error, values | {"error": error}
 
 
-@claim("Fig. 10", "no loss")
-def fig10_no_loss() -> Outcome:
-    """With buffers of 100 packets no losses are experienced."""
-    return _no_loss("ldcc_fig10")
+def fig10_no_loss(claim: Claim) -> Outcome:
+    return _no_loss(claim, "ldcc_fig10")
 
 
-@claim("Fig. 10", "x1 < x2, x3")
-def fig10_long_flow() -> Outcome:
-    """Flow 1, whose route is longer, always gets less than the others."""
+def fig10_long_flow(claim: Claim) -> Outcome:
     r = run("ldcc_fig10")
     rate, t = r.rate.values, r.time.values
     late = (t > 5) & (t < 99) | (t > 130) & (t < 259) | (t > 290)
     third = (t > 130) & (t < 259)
     always = np.all(rate[late, 0] < rate[late, 1]) and np.all(rate[third, 0] < rate[third, 2])
     three, two, error, values = _shares("ldcc_fig10")
-    return reproduced_if(
-        always and error < 5e-3,
-        f"{', '.join(mbit(v, 3) for v in three)} with three flows, "
-        f"{', '.join(mbit(v, 3) for v in two)} with two; so in the run once flows have started",
-        "Already with two flows, on one bottleneck: the propagation delay of its route is longer.",
-        values,
-    )
+    return claim.reproduced_if(always and error < 5e-3, values, three=three, two=two)
 
 
-@claim("Fig. 10", "curves; values not printed")
-def fig10_delays() -> Outcome:
-    """Delays that the flows settle at."""
+def fig10_delays(claim: Claim) -> Outcome:
     eq = equilibrium_of("ldcc_fig10")
     rate, delay = eq.rate.values[:3], eq.one_way_delay.values[:3]
     by_hand = delay_by_19(rate, np.array([0.05, 0.025, 0.025]))
     error = off(delay, by_hand)
-    return reproduced_if(
-        error < 1e-9,
-        f"{', '.join(ms(v) for v in delay)} with three flows, each as (19) says",
-        "Compared with (19), as the curves are lost.",
-        {f"e{k}": v for k, v in enumerate(delay, 1)},
-    )
+    return claim.reproduced_if(error < 1e-9, named("e{}", (1, 2, 3), delay), delay=delay)
 
 
-@claim("Fig. 11", "x1 < x2, x3")
-def fig11_long_flow() -> Outcome:
-    """With 50 ms of buffer flow 1 gets less when it competes against the other two."""
+def fig11_long_flow(claim: Claim) -> Outcome:
     three, two, error, values = _shares("ldcc_fig11")
-    return reproduced_if(
-        three[0] < min(three[1:]) and error < 5e-3,
-        f"{', '.join(mbit(v, 3) for v in three)} with three flows; "
-        f"{', '.join(mbit(v, 4) for v in two)} with two",
-        "With two flows the rates are equal: the longest delay of flow 1 is then 25 + 50 + 25 ms, "
-        "exactly T, so that both are driven by the same losses.",
-        values,
+    return claim.reproduced_if(
+        three[0] < min(three[1:]) and error < 5e-3, values, three=three, two=two
     )
 
 
-@claim("Fig. 11", "pi > 0, e > T")
-def fig11_mixed() -> Outcome:
-    """Flow 1 works in both loss and delay mode: it loses, and its delay exceeds its threshold."""
+def fig11_mixed(claim: Claim) -> Outcome:
     eq = equilibrium_of("ldcc_fig11")
     delay, loss, rate = (a.values[:3] for a in (eq.one_way_delay, eq.loss, eq.rate))
     v = 0.1 * np.maximum(delay - 0.1, 0) / eq.rtt.values[:3]
     balance = np.max(np.abs(20e3 / rate - v - loss))
-    return reproduced_if(
+    return claim.reproduced_if(
         loss[0] > 0 and delay[0] > 0.1 and delay[1] < 0.1 and balance < 1e-10,
-        f"flow 1: e = {ms(delay[0])} > T, pi = {percent(loss[0])}, v = {v[0]:.4f}; flow 2: e = "
-        f"{ms(delay[1])} < T, losses alone",
-        values={"e1": delay[0], "loss1": loss[0], "v1": v[0], "balance": balance},
+        {"e1": delay[0], "loss1": loss[0], "v1": v[0], "balance": balance},
+        delay=delay,
     )
 
 
@@ -279,9 +186,7 @@ def fair_rates(name: str) -> NDArray[np.float64]:
     return np.array([equilibrium(four_flows(FAIR_DELAYS[name], c)).rate.values for c in CAPACITIES])
 
 
-@claim("(44)", "1/N <= J <= 1")
-def jain_bounds() -> Outcome:
-    """Jain's index lies between 1/N, where one flow has all, and 1, where all rates are equal."""
+def jain_bounds(claim: Claim) -> Outcome:
     # S = sum x, Q = sum x^2 of N rates, and a further rate x: N Q - S^2, the sum of the squared
     # differences of all pairs, gains those to x; S^2 - Q, twice the sum of their products, gains 2
     # x S. Both begin with 0 at N = 1.
@@ -291,51 +196,29 @@ def jain_bounds() -> Outcome:
     above = Eq(grown, count * squares - total**2 + differences)  # >= 0, so J <= 1
     given = {"equal": [2.0] * 5, "one": [2.0] + [0.0] * 4, "mixed": [1.0, 2.0, 3.0]}
     values = {name: jain(rates) for name, rates in given.items()}
-    return from_proofs(
+    return claim.proved(
         above,
         Eq((total + rate) ** 2 - (squares + rate**2), total**2 - squares + 2 * rate * total),
         Eq((count * rate) ** 2 / (count * (count * rate**2)), 1),
         Eq(rate**2 / (count * rate**2), 1 / count),
-        computed="for every N, by induction: N sum x^2 - (sum x)^2 is the sum of (x_i - x_j)^2 "
-        "over all pairs, and (sum x)^2 - sum x^2 twice that of x_i x_j",
         values=values,
         checks=near(list(values.values()), [1, 1 / 5, 36 / 42], 1e-12),
     )
 
 
-@claim("Figs. 7, 8", "lost; longest = 3 x shortest in the worst case", erratum=True)
-def propagation_vectors() -> Outcome:
-    """The propagation delays of the four flows."""
+def propagation_vectors(claim: Claim) -> Outcome:
     worst = {name: np.min(fair_rates(name)[-1]) / (CAPACITIES[-1] / 4) for name in THREEFOLD}
-    return Outcome(
-        NOT_GIVEN,
-        "; ".join(FAIR_DELAYS),
-        "The text has [p1 p2 p3 p4] and no numbers; the shortest is taken as 25 ms, as in the "
-        "other figures. With 75 ms as the longest, the worst rate hardly depends on the other two: "
-        + ", ".join(f"{v:.3g}" for v in worst.values())
-        + " of the fair one at 6 Mbit/s.",
-        worst,
-    )
+    return claim.not_given(worst, worst=worst.values(), delays="; ".join(FAIR_DELAYS))
 
 
-@claim("Fig. 7", "J falls")
-def fig7_discrepancy() -> Outcome:
-    """The more the propagation delays differ, the lower Jain's index."""
+def fig7_discrepancy(claim: Claim) -> Outcome:
     names = list(FAIR_DELAYS)[:3]
     curves = np.array([jain(fair_rates(name)) for name in names])
     values = {name: c[-1] for name, c in zip(names, curves, strict=True)}
-    return reproduced_if(
-        np.all(np.diff(curves, axis=0) <= 1e-9),
-        "at 6 Mbit/s "
-        + "; ".join(f"{v:.4f} for {k}" for k, v in values.items())
-        + "; in this order at every capacity",
-        values=values,
-    )
+    return claim.reproduced_if(np.all(np.diff(curves, axis=0) <= 1e-9), values)
 
 
-@claim("Fig. 7", "J rises as c falls", erratum=True)
-def fig7_capacity() -> Outcome:
-    """The lower the capacity, the higher the fairness."""
+def fig7_capacity(claim: Claim) -> Outcome:
     p, q = positive("p", "q")
     rate = w * (2 * p + q) / (beta * (p + q - T))  # (18) with e = p + q and e_b = p
     exact = proof(Eq(rate.subs(q, 2 * T), 2 * w / beta))
@@ -346,21 +229,16 @@ def fig7_capacity() -> Outcome:
     }
     rates = equilibrium(four_flows(FAIR_DELAYS[WORST], 1.25e6)).rate.values
     peak = index["1.6"] == max(index.values())
-    return differs_if(
+    return claim.differs_if(
         exact and slope and peak and rates[3] > rates[0],
-        "J = " + ", ".join(f"{v:.4f} at {k}" for k, v in index.items()) + f" Mbit/s for {WORST}",
-        f"True down to x = 2 w/beta = {2 * W_OVER_BETA / 1e3:g} kbit/s a flow (1.6 Mbit/s), where "
-        "q = 2 T and the rates are equal whatever the propagation delays are (proved, for e_b = "
-        "p). Below, dx/dp = (w/beta)(q - 2 T)/(p + q - T)^2 changes its sign and long flows get "
-        f"more: {mbit(rates[3])} against {mbit(rates[0])} at 1.25 Mbit/s. The loss of fairness "
-        "there is too small to show in a plot.",
         index,
+        worst=WORST,
+        floor=2 * W_OVER_BETA,
+        rates=rates,
     )
 
 
-@claim("Figs. 7, 8", "q <= 0.5 s", erratum=True)
-def lowest_capacity() -> Outcome:
-    """The capacity is varied from 1 to 6 Mbit/s with a maximum queueing delay of 0.5 s."""
+def lowest_capacity(claim: Claim) -> Outcome:
     endless = [four_flows(p, 1e6, longest_queue=None) for p in FAIR_DELAYS.values()]
     need = [equilibrium(net).queueing_delay.values[0] for net in endless]
     # By (18), with the queue at 0.5 s, the flows take sum (w/beta)(2 p + q)/(p + q - T): less
@@ -368,58 +246,40 @@ def lowest_capacity() -> Outcome:
     least = [sum(W_OVER_BETA * (2 * v + 0.5) / (v + 0.4) for v in p) for p in FAIR_DELAYS.values()]
     loss = equilibrium(four_flows(FAIR_DELAYS[WORST], 1e6)).loss.values[0]
     low, high = min(need), max(need)
-    return differs_if(
+    return claim.differs_if(
         low > 0.5,
-        f"1 Mbit/s needs {low:.3g} to {high:.3g} s of queue",
-        f"More than the buffer, so at 1 Mbit/s losses drive the flows ({percent(loss)} for "
-        f"{WORST}); driven by delay only from {mbit(min(least), 3)} to {mbit(max(least), 3)} on, "
-        "as the delays are.",
         {"low": low, "high": high, "loss": loss, "least": min(least)},
+        worst=WORST,
+        most=max(least),
     )
 
 
-@claim("Fig. 8", "about 0.5")
-def fig8_worst() -> Outcome:
-    """With the longest delay three times the shortest, the worst rate is about half of the
-    normalised capacity."""
+def fig8_worst(claim: Claim) -> Outcome:
     share = np.array(CAPACITIES)[:, None] / 4
     worst = {name: np.min(fair_rates(name) / share) for name in THREEFOLD}
-    return compared(
-        [("about 0.5", v) for v in worst.values()],
-        "; ".join(f"{v:.3f} for {k}" for k, v in worst.items()),
-        "At the largest capacity, with a shortest delay of 25 ms (chosen).",
-        worst,
-    )
+    return claim.compared([worst.values()], worst)
 
 
-@claim("Fig. 8", "lowest and highest rates")
-def fig8_extremes() -> Outcome:
-    """No flow starves: every rate stays a good part of the fair one."""
+def fig8_extremes(claim: Claim) -> Outcome:
     rates = fair_rates("25, 40, 60, 75 ms")
     low, high = rates.min(axis=1), rates.max(axis=1)
     pick = [CAPACITIES.index(c) for c in (1e6, 2e6, 4e6, 6e6)]
-    return reproduced_if(
+    return claim.reproduced_if(
         np.all(low > W_OVER_BETA),
-        "lowest to highest for 25, 40, 60, 75 ms: "
+        {f"low{CAPACITIES[i] / 1e6:g}": low[i] for i in pick}
+        | {f"high{CAPACITIES[i] / 1e6:g}": high[i] for i in pick},
+        computed="lowest to highest for 25, 40, 60, 75 ms: "
         + ", ".join(
             f"{low[i] / 1e6:.3f} to {high[i] / 1e6:.3f} at {CAPACITIES[i] / 1e6:g} Mbit/s"
             for i in pick
         ),
-        values={f"low{CAPACITIES[i] / 1e6:g}": low[i] for i in pick}
-        | {f"high{CAPACITIES[i] / 1e6:g}": high[i] for i in pick},
     )
 
 
-@claim("Fig. 8", "averages of a run")
-def fig8_reached() -> Outcome:
-    """The rates are averages at the equilibrium that the flows reach."""
+def fig8_reached(claim: Claim) -> Outcome:
     net = scenarios["ldcc_fig7"].net
     eq, end = equilibrium(net).rate.values, run("ldcc_fig7").rate.values[-1]
     error = off(end, eq)
-    return reproduced_if(
-        error < 1e-3,
-        f"25, 40, 60, 75 ms at 4 Mbit/s: the run of {run('ldcc_fig7').time.values[-1]:g} s ends at "
-        f"the equilibrium within {percent(error, 1)}",
-        values={"error": error},
-        otherwise=REFUTED,
+    return claim.reproduced_if(
+        error < 1e-3, {"error": error}, otherwise="refuted", until=run("ldcc_fig7").time.values[-1]
     )

@@ -21,18 +21,7 @@ from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, eta, positive, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, GAIN
-from fluidcc.papers.model import (
-    NOT_GIVEN,
-    REFUTED,
-    Outcome,
-    claim,
-    differs_if,
-    from_proofs,
-    proof,
-    proved_if,
-    refuted_if,
-    reproduced_if,
-)
+from fluidcc.papers.model import Claim, Outcome, proof
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, pi, y
 
@@ -67,9 +56,7 @@ def printed_response(k: Expr, curvature: Expr, penalty: Expr) -> Expr:
     return k * x * (-penalty - s) / (s - k * x * curvature)
 
 
-@claim("(30)", "d_l'(t - tau_b), k_r constant")
-def delayed_rate_equation() -> Outcome:
-    """With delays, x_r' = k_r x_r (U' - v(sum R d_l(t - tau_b)) - sum R d_l'(t - tau_b))."""
+def delayed_rate_equation(claim: Claim) -> Outcome:
     # What the source hears at t left at theta, and t = theta + e(theta) + e_b: (30) has the slope
     # of e over t, the law that over theta, which is what interarrival times measure by (23).
     over_time = Symbol("D", real=True)
@@ -78,90 +65,50 @@ def delayed_rate_equation() -> Outcome:
     first = diff(over_sending, over_time).subs(over_time, 0)
     second = diff(over_sending, over_time, 2).subs(over_time, 0)
     same = proof(Eq(first, 1))
-    return differs_if(
-        chain and same,
-        "the same to first order; e' by the time of sending is D/(1 - D) where (30) has D = sum R "
-        "d'(t - tau_b)",
-        f"The two differ by D^2 and more (second derivative {second} at 0), as (30) freezes tau_b, "
-        "which contains the queueing delays, and holds k_r = eta/RTT. An equilibrium and its "
-        "linearisation are unchanged: there D = 0 and the bracket that k multiplies vanishes.",
-        {"first": first, "second": second},
-    )
+    return claim.differs_if(chain and same, {"first": first, "second": second})
 
 
-@claim("(31)", "no projection, and tau_f as if constant")
-def delayed_queue() -> Outcome:
-    """With delays, q_l' = (sum R x_r(t - tau_f) - c_l)/c_l."""
+def delayed_queue(claim: Claim) -> Outcome:
     rates = symbols("x1:4", positive=True)
     (flow,) = DropTail.flow.values()
     form = proof(Eq(flow.subs(y, sum(rates)), (sum(rates) - c) / c))
-    return differs_if(
-        form,
-        "(2) with (8) put in, for a queue between its ends",
-        "(31) drops the projection of (2), so it holds at links that are saturated and not full. A "
-        "link that is not saturated has no integrator and drops out of what follows: (32) to (39) "
-        "are about the saturated links alone, and M counts those. Behind another queue that moves, "
-        "tau_f is not constant either; see (8).",
-    )
+    return claim.differs_if(form)
 
 
-@claim("(32)", "K X U'', K X V', K X")
-def linearised() -> Outcome:
-    """Linearised: s dx = K X (U'' dx - V' R_b^T dq - s R_b^T dq), s dq = C^-1 R_f dx."""
+def linearised(claim: Claim) -> Outcome:
     A, B = REST.A[0, 0], REST.B
     by = {signal: B[0, LDCC.inputs.index(signal)] for signal in (e, edot)}
     link = diff(next(iter(DropTail.flow.values())), y)
-    return from_proofs(
+    return claim.proved(
         at(Eq(A, REST.put(K * x * U2))),
         at(Eq(by[e], -K * x * slope())),
         at(Eq(by[edot], -K * x)),
         Eq(link, 1 / c),
-        computed="the Jacobians of the law and of the link are these entries",
-        reason="Although k = eta/RTT depends on e: at the equilibrium it multiplies zero. With two "
-        "saturated queues on one path (32) is not the linearisation of a network that "
-        "conserves flow; see the row on multi-bottleneck networks.",
     )
 
 
-@claim("(33)", "C^-1 R_f s^-1 (Is - KXU'')^-1 KX(-V' - s) R_b^T dq")
-def solved() -> Outcome:
-    """Solving (32) for dx gives (33)."""
+def solved(claim: Claim) -> Outcome:
     own = REST.transfer("rate", e, s)
-    return from_proofs(
-        at(Eq(own, printed_response(K, U2, slope()))),
-        computed="user by user, as K, X, V' and U'' are diagonal: the law's own transfer function "
-        "from delay to rate",
-    )
+    return claim.proved(at(Eq(own, printed_response(K, U2, slope()))))
 
 
-@claim("(34), (35)", "R_b^T(s) = diag(e^-sRTT) R_f^T(-s)")
-def return_ratio() -> Outcome:
-    """The return ratio is F = C^-1 R_f s^-1 (Is - KXU'')^-1 K (V' + s) diag(e^-sRTT) X
-    R_f^T(-s)."""
+def return_ratio(claim: Claim) -> Outcome:
     # Each entry (l, m) is a sum over users; the summands are compared, so it holds for networks of
     # any size.
     by_law = -(exp(-s * _f) / c / s) * REST.transfer("rate", e, s) * exp(-s * _b)
     round_trip = _m + _b  # (7), for link m
     response = K * (slope() + s) / (s - K * x * U2)
     printed = exp(-s * _f) / c / s * response * exp(-s * round_trip) * x * exp(s * _m)
-    return from_proofs(
-        at(Eq(by_law, printed)),
-        Eq(exp(-s * _b), exp(-s * round_trip) * exp(s * _m)),
-        computed="entry by entry, for any number of users and links",
-        reason="The loop is broken at the queues; the minus sign of the feedback is in '-1'.",
+    return claim.proved(
+        at(Eq(by_law, printed)), Eq(exp(-s * _b), exp(-s * round_trip) * exp(s * _m))
     )
 
 
-@claim("(36), (37)", "s^-1 (Is - KXU'')^-1 K (V' + s) e^-sRTT")
-def diagonal_part() -> Outcome:
-    """F = C^-1 R_f G X R_f^T(-s) with a diagonal G."""
+def diagonal_part(claim: Claim) -> Outcome:
     F, scaled, C = _two_links()
     gap = (F - C * scaled * C.inv()).applyfunc(simplify)
-    return from_proofs(
-        at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))),
-        *(Eq(entry, 0) for entry in gap),
-        computed="G_r is minus the law's transfer function from delay to rate, over s x_r, times "
-        "e^-sRTT; F = C^(-1/2) (R~ G R~^T(-s)) C^(1/2)",
+    return claim.proved(
+        at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))), *(Eq(entry, 0) for entry in gap)
     )
 
 
@@ -182,16 +129,9 @@ def _two_links() -> tuple[Matrix, Matrix, Matrix]:
     return F, (C * forward * root) * G * (C * ahead * root).T, C
 
 
-@claim("(38)", "the order of a matrix product")
-def same_spectrum() -> Outcome:
-    """The eigenvalues of F are those of R~ G R~^T(-s)."""
+def same_spectrum(claim: Claim) -> Outcome:
     F, scaled, _ = _two_links()
-    return from_proofs(
-        Eq(F.trace(), scaled.trace()),
-        Eq(F.det(), scaled.det()),
-        computed="the matrices are similar, by C^(1/2), whatever their size; checked on trace and "
-        "determinant of two links with three users",
-    )
+    return claim.proved(Eq(F.trace(), scaled.trace()), Eq(F.det(), scaled.det()))
 
 
 def slope_symbol(round_trip: Expr) -> Expr:
@@ -381,10 +321,7 @@ def _random_loop(rng: np.random.Generator) -> LocalLoop:
     )
 
 
-@claim("after (38)", "encirclements of -1 by the eigenvalues of F(jw)")
-def nyquist_criterion() -> Outcome:
-    """'The trajectories of the eigenvalues ... must not encircle the point -1 + j0 for the system
-    to be stable.'"""
+def nyquist_criterion(claim: Claim) -> Outcome:
     rng = np.random.default_rng(17)
     counts: list[tuple[int, int]] = []
     while len(counts) < 24:
@@ -396,14 +333,8 @@ def nyquist_criterion() -> Outcome:
         counts.append((_encirclements(local_loop(point)), unstable(net, "frozen", point.rest)))
     wrong = sum(a != b for a, b in counts)
     values = {"networks": len(counts), "unstable": sum(b > 0 for _, b in counts), "wrong": wrong}
-    return reproduced_if(
-        not wrong and 0 < values["unstable"] < len(counts),
-        f"{len(counts)} random networks with frozen delays, {values['unstable']} of them unstable: "
-        "as many clockwise turns as characteristic roots right of the axis",
-        "Necessary and sufficient, as no G_r has a pole right of the axis. The integrator of each "
-        "link is taken out by counting the turns of (s/(s + 1))^L det(1 + F(s)) around 0.",
-        values,
-        otherwise=REFUTED,
+    return claim.reproduced_if(
+        not wrong and 0 < values["unstable"] < len(counts), values, otherwise="refuted"
     )
 
 
@@ -435,9 +366,7 @@ def _encirclements(loop: LocalLoop) -> int:
     return round(float(turns))
 
 
-@claim("(39)", "the convex hull with 0, scaled by the spectral radius")
-def convex_hull() -> Outcome:
-    """The eigenvalues of F(jw) are in rho(R~^T(jw) R~(-jw)) co(0, G_1, ..., G_R)."""
+def convex_hull(claim: Claim) -> Outcome:
     g1, g2, u1, u2, rho = symbols("g1 g2 u1 u2 rho", positive=True)
     # For an eigenvector v of R~ G R~* and u = R~*v: eigenvalue v*v = sum g_r |u_r|^2, so it is
     # (u*u/v*v) times an average of the g_r; and u*u/v*v <= rho by the definition of the spectral
@@ -449,13 +378,8 @@ def convex_hull() -> Outcome:
     rng, worst = np.random.default_rng(5), -np.inf
     for _ in range(100):
         worst = max(worst, _outside(_random_loop(rng), rng))
-    return proved_if(
-        average and weights and inside and worst <= 1e-9,
-        "an eigenvalue is sum g_r |u_r|^2/|v|^2 with u = R~* v: an average of the G_r, times "
-        "|u|^2/|v|^2 <= rho",
-        "On the imaginary axis R~^T(-jw) is the adjoint of R~(jw). On 100 random networks no "
-        "eigenvalue is outside, seen from 24 directions.",
-        {"worst": max(worst, 0.0)},
+    return claim.proved_if(
+        average and weights and inside and worst <= 1e-9, {"worst": max(worst, 0.0)}
     )
 
 
@@ -470,9 +394,7 @@ def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
     return float(np.max((reach - support) / np.maximum(np.abs(found).max(axis=1), 1e-12)))
 
 
-@claim("after (39)", "rho <= M")
-def radius_at_most_hops() -> Outcome:
-    """The spectral radius of R~^T(jw) R~(-jw) is at most M."""
+def radius_at_most_hops(claim: Claim) -> Outcome:
     # rho(R~* R~) <= the largest row sum of |X^-1/2 R~* R~ X^1/2|: row r is sum_l R_lr y_l/c_l.
     load, spare = Symbol("y", positive=True), Symbol("s", nonnegative=True)
     below = proof(load / (load + spare) <= 1)
@@ -480,14 +402,7 @@ def radius_at_most_hops() -> Outcome:
     for _ in range(200):
         loop = _random_loop(rng)
         worst = max(worst, np.max(loop.radius(10 ** rng.uniform(-2, 2, 8))) - loop.hops)
-    return proved_if(
-        below and worst <= 1e-9,
-        "rho <= max_r sum_l R_lr y_l/c_l <= M",
-        "A spectral radius is at most any row sum of absolute values after a diagonal scaling, "
-        "here by the rates; phases drop out. Only saturated links count in M, and constant flows "
-        "lower y_l/c_l.",
-        {"worst": worst},
-    )
+    return claim.proved_if(below and worst <= 1e-9, {"worst": worst})
 
 
 @cache
@@ -500,10 +415,7 @@ def counterexample() -> tuple[Network, Conditions]:
     return net, sufficient_conditions(net)
 
 
-@claim("after (39)", "each G_r on its own", erratum=True)
-def each_user_alone() -> Outcome:
-    """'to prove the stability of the system, we need to show that the eigenvalues of G(jw) do not
-    encircle -1/M'."""
+def each_user_alone(claim: Claim) -> Outcome:
     net, conditions = counterexample()
     rule, hull, count = conditions["-1/M rule"], conditions["convex hull"], unstable(net)
     values = {"rule": rule.margin, "hull": hull.margin, "exact": rule.conservatism * rule.margin}
@@ -516,26 +428,12 @@ def each_user_alone() -> Outcome:
     alone, alike_unstable = all(passes(curve, 1) for curve in users), unstable(alike)
     values |= {"unstable": count, "points": points, "wrong": wrong}
     values |= {"alone": alone, "paper_unstable": alike_unstable}
-    return refuted_if(
-        rule.holds and count and not hull.holds and alone and alike_unstable,
-        "RTTs of 50 and 250 ms on one link: each G_r passes -1 with gain margin "
-        f"{rule.margin:.4g}, and the network is unstable ({count} roots, gain margin "
-        f"{values['exact']:.4g})",
-        "(39) is about the convex hull of all G_r at one frequency, and a chord between two of "
-        "them can cross the axis left of -1 when neither does. Here w = 1 kbit/s, beta = 0.5, T = "
-        "20 ms, eta = 0.95, 10.44 Mbit/s, four near and five far flows; the hull says unstable "
-        "too. At the paper's w, beta and T it takes far larger ratios: two flows of 0.15 and 9 s "
-        "and of 62 and 3700 Mbit/s with eta = 1.33 each pass, and are unstable together; in "
-        f"{points} parking lots with equal rates and RTT ratios up to 100 the rule promises too "
-        f"much {wrong} times.",
-        values,
+    return claim.refuted_if(
+        rule.holds and count and not hull.holds and alone and alike_unstable, values
     )
 
 
-@claim("IV-B", "not in the paper")
-def conservatism() -> Outcome:
-    """The exact boundary against the conditions at the paper's w and beta, over M, rate and RTT
-    ratio."""
+def conservatism(claim: Claim) -> Outcome:
     found = chart()
     spread: dict[str, Any] = {"least": np.min, "median": np.median, "most": np.max}
     ratios = {name: found[name] / found["exact"] for name in CONDITIONS}
@@ -545,10 +443,4 @@ def conservatism() -> Outcome:
         f"{values[f'{name} median']:.2g}"
         for name, label in CONDITIONS.items()
     )
-    return Outcome(
-        NOT_GIVEN,
-        f"{found['exact'].size} symmetric parking lots, allowed eta over critical eta: {text}",
-        "M = 1, 2, 3, 5 links, rates of 0.25 to 25 Mbit/s, RTT ratios 1 to 100, frozen delays; the "
-        "RTT itself drops out by (43). See the chart of critical gains.",
-        values,
-    )
+    return claim.not_given(values, found=found, text=text)

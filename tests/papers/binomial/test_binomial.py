@@ -10,7 +10,8 @@ import pytest
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.papers.binomial import figures as figures_binomial
-from fluidcc.papers.binomial.common import T1, climb, cycles_to_fairness, fig5
+from fluidcc.papers.binomial.cycles import climb, cycles_to_fairness
+from fluidcc.papers.binomial.runs import T1, fig5
 from fluidcc.plotting import convergence_plane
 from tests.papers.rows import outcome
 

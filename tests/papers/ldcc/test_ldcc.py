@@ -134,11 +134,3 @@ def test_jain_by_hand() -> None:
         rate = FLOOR * (2 * p + q) / (p + q - 0.1)
         expected = rate.sum() ** 2 / (4 * (rate**2).sum())
         assert values_of("fig7_capacity")[f"{c:g}"] == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_sum_of_the_storages_grows_where_the_counterexample_says() -> None:
-    found = values_of("sum_of_storages")
-    assert min(found["V"], found["rate"]) > 0
-    found = values_of("users_inequality")
-    assert found["left"] > found["right"]
-    assert values_of("locally_stable")["worst"] < 0

@@ -59,11 +59,6 @@ def test_euler_steps_find_the_same_sawtooth(packets: int, until: float) -> None:
     assert pace == pytest.approx(1 / cycle.period, rel=0.1)
 
 
-def test_the_crossing_is_where_the_rates_are_equal() -> None:
-    mean = sawtooth(ldcc_coexistence.crossing()).mean.rate.values
-    assert mean[0] == pytest.approx(mean[1], rel=1e-3)
-
-
 def test_the_network_is_that_of_the_text() -> None:
     net = beside(LDCC, 30)
     assert net.base_rtt("ldcc") == pytest.approx(0.1)

@@ -12,6 +12,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.papers.ldcc import stability
 from fluidcc.papers.ldcc.stability import critical_gains
+from fluidcc.papers.model import claims_of
 
 
 def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +20,8 @@ def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.Monk
     monkeypatch.setattr(stability, "RATIOS", np.array([1.0, 8.0]))
     stability.chart.cache_clear()
     try:
-        found, spread = stability.each_user_alone(), stability.conservatism()
+        rows = {claim.id: claim for claim in claims_of("ldcc")}
+        found, spread = (rows[f"ldcc.{k}"].check() for k in ("each_user_alone", "conservatism"))
     finally:
         stability.chart.cache_clear()
     assert found.verdict == "refuted"
