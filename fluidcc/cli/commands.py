@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import tomllib
 from collections.abc import Iterable
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from fluidcc.network.scenarios import Scenario
 
 __all__ = [
-    "assignment", "number", "run_claims", "run_dask_config", "run_explore", "run_list",
-    "run_reproduce", "run_simulate", "run_stability", "run_sweep",
+    "assignment", "number", "run_claims", "run_dask_config", "run_doctor", "run_equilibrium",
+    "run_explore", "run_list", "run_reproduce", "run_simulate", "run_stability", "run_sweep",
+    "run_warm",
 ]  # fmt: skip
 
 
@@ -82,6 +84,36 @@ def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
     with writing(figure):
         drawn.savefig(figure, dpi=150)
     plt.close(drawn)
+
+
+# --- ``fluidcc equilibrium`` ---------------------------------------------------------------------
+
+
+def run_equilibrium(args: argparse.Namespace) -> None:
+    from fluidcc.base.units import to_si
+    from fluidcc.equilibria.equilibrium import equilibrium
+    from fluidcc.network.scenarios import Scenario
+
+    scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
+    time = math.inf if args.at is None else to_si(number(args.at), "s", "--at")
+    print(equilibrium(scenario.net, at=time))
+
+
+# --- ``fluidcc doctor`` --------------------------------------------------------------------------
+
+
+def run_doctor(args: argparse.Namespace) -> None:
+    from fluidcc.cli.doctor import clean, examine
+
+    if args.clean:
+        print(clean())
+        return
+    rows = examine()
+    if args.json:
+        print(json.dumps(dict(rows), indent=2))
+    else:
+        width = max(len(name) for name, _ in rows)
+        print("\n".join(f"{name:<{width}}  {text}" for name, text in rows))
 
 
 # --- ``fluidcc explore`` -------------------------------------------------------------------------
@@ -177,6 +209,12 @@ def run_dask_config(args: argparse.Namespace) -> None:
     from fluidcc.sweeps.execute import DASK_CONFIG
 
     print(DASK_CONFIG)
+
+
+def run_warm(_: argparse.Namespace) -> None:
+    from fluidcc.cli.warm import main
+
+    main()
 
 
 def _section(title: str, rows: Iterable[tuple[str, str]]) -> None:

@@ -94,7 +94,8 @@ def _compiled(folder: Path) -> list[Path]:
 
 def _ours(path: Path) -> bool:
     """Whether a file of the cache folder is one that fluidcc or numba writes there."""
-    return path.suffix in (".nbi", ".nbc", ".py", ".pyc", ".done", ".lock") or path.suffix.startswith(".tmp")
+    kinds = (".nbi", ".nbc", ".py", ".pyc", ".done", ".lock")
+    return path.suffix in kinds or path.suffix.startswith(".tmp")
 
 
 def _size(files: list[Path]) -> str:

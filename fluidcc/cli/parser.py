@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fluidcc.base.files import PICTURES
 from fluidcc.base.version import __version__
 from fluidcc.cli.commands import (
     run_claims,
     run_dask_config,
+    run_doctor,
+    run_equilibrium,
     run_explore,
     run_list,
     run_reproduce,
     run_simulate,
     run_stability,
     run_sweep,
+    run_warm,
 )
 
 __all__ = ["make_parser"]
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that answers a mistyped word with the nearest one."""
+
+    def error(self, message: str) -> NoReturn:
+        from fluidcc.network.patterns import near
+
+        wrong = re.match(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if wrong is not None:
+            known = re.findall(r"[\w-]+", wrong[2])
+            message = f"there is no {wrong[1]!r} here; {near(wrong[1], known)}"
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+EXIT_CODES = "exit codes: 0 done; 2 a mistake in what was given, said in one line; 130 Ctrl-C"
+
+
 def make_parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser("fluidcc", description="Fluid models of congestion control.")
+    top = _Parser("fluidcc", description="Fluid models of congestion control.", epilog=EXIT_CODES)
     top.add_argument("--version", action="version", version=f"fluidcc {__version__}")
     commands = top.add_subparsers(title="commands", metavar="command", required=True)
 
@@ -80,6 +100,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_force(judged)
     judged.set_defaults(run=run_stability)
 
+    rest = commands.add_parser("equilibrium", help="where rates, queues and losses settle")
+    rest.add_argument(
+        "scenario", help="a TOML file, or the name of a ready scenario (see: fluidcc list)"
+    )
+    rest.add_argument("--at", metavar="TIME", help="when: capacities and flows as they are then")
+    _add_set(rest)
+    rest.set_defaults(run=run_equilibrium)
+
     seen = commands.add_parser("explore", help="change a network by sliders, in a browser")
     seen.add_argument("scenario", nargs="?", help="a TOML file, or the name of a ready scenario")
     seen.add_argument("--port", type=int, default=0, help="of the page (default: any that is free)")
@@ -105,6 +133,16 @@ def make_parser() -> argparse.ArgumentParser:
 
     shown = commands.add_parser("list", help="the laws, scenarios and papers there are")
     shown.set_defaults(run=run_list)
+
+    here = commands.add_parser(
+        "doctor", help="cache, versions, cores and a test run of this installation"
+    )
+    here.add_argument("--clean", action="store_true", help="delete all compiled code")
+    here.add_argument("--json", action="store_true", help="as JSON")
+    here.set_defaults(run=run_doctor)
+
+    ahead = commands.add_parser("warm", help="compile all there is ahead, once (minutes)")
+    ahead.set_defaults(run=run_warm)
 
     settings = commands.add_parser(
         "dask-config", help="the file with settings of Dask for sweeps on a cluster"
