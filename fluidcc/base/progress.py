@@ -132,9 +132,7 @@ def patiently(about: str) -> Iterator[None]:
     done = threading.Event()
 
     def show() -> None:
-        if done.wait(PATIENCE):
-            return
-        with Progress(1.0, True, about=about, form="{desc} [{elapsed} so far]") as bar:
+        with Progress(1.0, about=about, form="{desc} [{elapsed} so far]") as bar:
             while not done.wait(INTERVAL):
                 bar.reach(0.0)
 

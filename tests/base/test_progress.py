@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import numpy as np
 import pytest
 
 import fluidcc as fc
 from fluidcc.base import progress
-from fluidcc.base.progress import Progress
+from fluidcc.base.progress import Progress, patiently
 
 
 class Screen(io.StringIO):
@@ -86,6 +87,20 @@ def test_the_bar_goes_away_when_the_run_fails(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ArithmeticError), Progress(60.0, show=True) as bar:
         raise ArithmeticError
     assert bar._bar.disable  # what tqdm sets when it closes
+
+
+@pytest.mark.parametrize("patience", [0.02, 60.0])
+def test_work_of_unknown_length_says_what_it_is(
+    patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a while on, and not where it ends sooner."""
+    screen = Screen(True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(progress, "INTERVAL", 0.01)
+    with patiently("compiling fun"):
+        time.sleep(0.5)
+    assert ("compiling fun [00:00 so far]" in screen.getvalue()) is (patience < 1)
 
 
 @pytest.mark.parametrize("steps", [1, 7])
