@@ -95,7 +95,7 @@ def vegas_queue(claim: Claim) -> Outcome:
         target=target,
         ns=NS,
         packets=left.values(),
-        flows=left,
+        flows=list(left),
     )
 
 
