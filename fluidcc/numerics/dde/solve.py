@@ -149,19 +149,19 @@ def solve_dde(
     one of order p + 1 a lag later, and coincident ones are merged. With state-dependent lags the
     delayed argument is watched like an event; a trial step reads the smooth piece of the past that
     it began in, extrapolated where necessary, is taken again to where the argument leaves that
-    piece, and the next step reads the next piece ([1]_, [2]_). Steps longer than a lag iterate on
-    their own dense output until it no longer changes.
-
-    References
-    ----------
-    .. [1] A. Bellen, M. Zennaro, "Numerical Methods for Delay Differential Equations", Oxford,
-       2003.
-    .. [2] S. Thompson, L. F. Shampine, "A friendly Fortran DDE solver", Applied Numerical
-       Mathematics 56 (2006) 503-516.
+    piece, and the next step reads the next piece. Steps longer than a lag iterate on their own
+    dense output until it no longer changes.
 
     The solver is compiled once after installation. It calls functions that numba has compiled
     directly, and any other through Python; they may be mixed. A compiled function is called through
     Python too where `args` holds anything but numbers and arrays of numbers.
+
+    References
+    ----------
+    A. Bellen, M. Zennaro, "Numerical Methods for Delay Differential Equations", Oxford, 2003.
+
+    S. Thompson, L. F. Shampine, "A friendly Fortran DDE solver", Applied Numerical Mathematics 56
+    (2006) 503-516.
 
     Examples
     --------
