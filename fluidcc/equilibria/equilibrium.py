@@ -38,7 +38,7 @@ from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
-    from fluidcc.numerics.steady.search import Found, Search
+    from fluidcc.numerics.steady.follow import Found, Search
 
 __all__ = [
     "Equilibrium", "equilibrium", "hold_trackers", "least_windows", "one_equilibrium", "solved",
@@ -115,8 +115,7 @@ class Solved(NamedTuple):
 def solved(given: Parameters, at: float | str, many: tuple[int, ...] = ()) -> Solved:
     """Search for the equilibria of a network at every point; a result depends on no other point."""
     from fluidcc.equilibria.no_equilibrium import settled
-    from fluidcc.numerics.steady.follow import CONVERGED
-    from fluidcc.numerics.steady.search import Search
+    from fluidcc.numerics.steady.follow import CONVERGED, Search
 
     system, errors = system_of(given.net, at, many, given), given.errors()
     search = Search(system.shape)
@@ -185,7 +184,7 @@ def _free(net: Network, one: _One) -> tuple[str, ...]:
     them.
     """
     from fluidcc.equilibria.nonunique import undetermined
-    from fluidcc.numerics.steady.search import Search
+    from fluidcc.numerics.steady.follow import Search
 
     small, u = one.solved.system, one.solved.found.u[0]
     if one.few.net is net:

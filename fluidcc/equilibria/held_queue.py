@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.equilibria.assembly import Assembled
-from fluidcc.numerics.steady.follow import CONVERGED, GROWING
-from fluidcc.numerics.steady.search import Found, Search
+from fluidcc.numerics.steady.follow import CONVERGED, GROWING, Found, Search
 
 __all__ = ["ByLength", "by_length"]
 
@@ -126,7 +125,7 @@ def _determined(system: Assembled, held: Any, one: _Load) -> bool:
     if one.found.status != CONVERGED:
         return not np.isnan(one.load)
     v, S = one.found.u.copy(), system.shape
-    states = slice(S.flows + 2 * S.links, S.flows + 2 * S.links + sum(S.flow_states))
+    states = slice(S.flows + 2 * S.links, S.flows + 2 * S.links + sum(S.states[: S.flows]))
     v[states] *= 1.5
     return bool(abs(held(one.length, v).load - one.load) < NEAR * one.load)
 

@@ -16,8 +16,14 @@ from fluidcc.equilibria.assembly import Assembled, assemble
 from fluidcc.equilibria.held_queue import ByLength, by_length
 from fluidcc.laws import Steady
 from fluidcc.network.parameters import evaluated
-from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
-from fluidcc.numerics.steady.search import Found, Search
+from fluidcc.numerics.steady.follow import (
+    CONVERGED,
+    GROWING,
+    LONGEST_QUEUE,
+    UNDEFINED,
+    Found,
+    Search,
+)
 from fluidcc.symbols import c, pi, plain, q_max, unfold, y
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.assembly import Assembled
-    from fluidcc.numerics.steady.search import Search
+    from fluidcc.numerics.steady.follow import Search
 
 __all__ = ["undetermined", "warn_undetermined"]
 
