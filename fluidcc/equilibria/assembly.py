@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Heaviside, Symbol
 
 from fluidcc.base.arguments import number
 from fluidcc.base.errors import Unsupported
@@ -20,7 +20,7 @@ from fluidcc.laws.trackers import levels, trackers
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.patterns import Modulated
 from fluidcc.numerics.steady.state import Numbers, Shape
-from fluidcc.symbols import c, e_b, packet, plain, q_max, symbols_of
+from fluidcc.symbols import c, e_b, packet, plain, q_max, symbols_of, unfold, y
 
 if TYPE_CHECKING:
     from fluidcc.laws import Law
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Assembled", "assemble", "bounds", "capacity_at", "constant_rate", "flow_numbers",
-    "initial_state", "is_on", "link_numbers", "moment", "own_states",
+    "initial_state", "is_on", "link_numbers", "moment", "own_states", "switches",
 ]  # fmt: skip
 
 
@@ -85,6 +85,14 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
 def own_states(law: Any) -> list[Any]:
     """The states of a law that are unknowns of their own: not a link's queue."""
     return [z for z in law.states if z != getattr(law, "queue", None)]
+
+
+@lru_cache(maxsize=256)
+def switches(law: Any) -> set[Heaviside]:
+    """The jumps of a link's law where what is compared moves."""
+    moving = {y, *law.states}
+    atoms = {s for _, f in law.expressions() for s in unfold(f).atoms(Heaviside)}
+    return {s for s in atoms if s.args[0].free_symbols & moving}
 
 
 @dataclass(frozen=True)
