@@ -353,8 +353,6 @@ def indices(pick: Pick, known: Sequence[str], kind: str) -> list[int]:
 # --- transfer functions, and equations with delayed terms -----------------------------------------
 
 
-Matrix = NDArray[np.float64]
-
 EQUAL = 4 * np.finfo(float).eps
 """Relative difference up to which two numbers are one."""
 
