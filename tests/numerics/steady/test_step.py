@@ -13,7 +13,6 @@ from sympy import log, symbols
 import fluidcc as fc
 from fluidcc.equilibria.assembly import Assembled, assemble
 from fluidcc.numerics.steady.follow import Search
-from fluidcc.numerics.steady.state import Numbers
 from fluidcc.numerics.steady.step import projected_step
 from fluidcc.symbols import c, e, pi, price, x_tau, y
 
@@ -143,15 +142,3 @@ def test_a_busy_queue_passes_its_capacity_on() -> None:
     search = Search(system.shape)
     search.residual(system.numbers, 0, u)
     np.testing.assert_allclose(search.state.passing[:6], [1, 0.5, 0.5, 1, 1, 1])
-
-
-def test_points_do_not_depend_on_one_another() -> None:
-    one = network()
-    many = Numbers(*(np.repeat(a, 5, axis=0) for a in one.numbers))
-    many.c[:, 0] = np.linspace(1, 3, 5)
-    many.par[:, sum(one.shape.par[: one.shape.flows])] = many.c[:, 0]
-    search = Search(one.shape)
-    together = search.everywhere(many)
-    for i in (3, 0, 4):
-        alone = search.everywhere(Numbers(*(a[i : i + 1] for a in many)))
-        np.testing.assert_array_equal(alone.u[0], together.u[i])
