@@ -82,10 +82,6 @@ class Layout:
             (new.F if kind == "float" else new.I)[place] = values[name]
         return new
 
-    def copied(self) -> Self:
-        """Return a copy that shares no number."""
-        return type(self)(self.F.copy(), self.I.copy())
-
     def start(self, name: str) -> int:
         """Return where an array begins in `F` or `I`."""
         return int(self.I[self.places[name][1]])

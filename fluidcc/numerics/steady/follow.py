@@ -7,6 +7,7 @@ and makes a system without any equilibrium show itself as growth without limit.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -419,7 +420,7 @@ class Search:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.state = state_of(shape).copied()
+        self.state = deepcopy(state_of(shape))
 
     def everywhere(self, numbers: Numbers) -> Found:
         """Look for an equilibrium at each point; no result depends on the other points."""
