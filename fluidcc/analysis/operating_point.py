@@ -224,10 +224,11 @@ class Stack:
         """Some of the points."""
         if np.ndim(pick) and len(pick) == len(self.rows):
             return self
-        p, streams = self.point, self.point.constant
+        p = self.point
+        streams: Any = p.constant
         numbers = {k: [a[..., pick] for a in getattr(p, k)] for k in LISTS}
         numbers |= {k: getattr(p, k)[..., pick] for k in NUMBERS}
-        constant: Any = tuple((route, rate[pick], i) for route, rate, i in streams)  # type: ignore[index]
+        constant = tuple((route, rate[pick], i) for route, rate, i in streams)
         return Stack(p.changed(constant=constant, **numbers), self.rows[pick])
 
     def split(self, codes: Any) -> Iterator[Stack]:
