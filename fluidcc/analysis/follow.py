@@ -14,14 +14,15 @@ import numpy as np
 from fluidcc.analysis.change import (
     Parameter,
     Response,
+    free_directions,
     parameters,
     real_part,
     renumbered,
     shifted,
     sizes,
     split,
+    without_zeros,
 )
-from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import polish, root_slope
 from fluidcc.analysis.operating_point import on_same_branch, operating_point
@@ -69,9 +70,8 @@ def _on_account(point: Point, name: str) -> int:
 def _rightmost(system: LinearNetwork, zeros: int) -> complex:
     """The rightmost root but for `zeros` at zero."""
     roots = system.roots(count=1 + zeros)
-    near = sorted(range(len(roots)), key=lambda k: abs(roots[k]))[:zeros]
-    left = [complex(r) for k, r in enumerate(roots) if k not in near or abs(r) > ZERO]
-    return max(left, key=lambda r: r.real)
+    left = without_zeros(roots, min(zeros, int((np.abs(roots) <= ZERO).sum())))
+    return complex(left[np.argmax(left.real)])
 
 
 def root_slopes(

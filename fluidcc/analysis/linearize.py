@@ -149,30 +149,8 @@ class LinearNetwork(DelayLTI):
             return LinearNetwork.of(self.point, whole).margins(channel)
         return super().margins(channel, "ports" if at is None else at)
 
-    @explained
-    def step(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Response of every output to a unit step in every input, as `DelayLTI.step`, with a
-        progress bar.
-
-        Parameters
-        ----------
-        t : array_like
-            Times [s], none negative.
-        """
-        return self._response(t, impulse=False)
-
-    @explained
-    def impulse(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Response to a Dirac impulse, as `DelayLTI.impulse`, with a progress bar.
-
-        Parameters
-        ----------
-        t : array_like
-            Times [s], none negative.
-        """
-        return self._response(t, impulse=True)
-
-    def _response(self, t: ArrayLike, impulse: bool) -> NDArray[np.float64]:
+    def _respond(self, t: ArrayLike, impulse: bool) -> NDArray[np.float64]:
+        """As that of `DelayLTI`, with a progress bar."""
         times = numbers(t, "t", "times in seconds")
         with Progress(float(times.max(initial=0.0)), about="response") as bar:
             return respond(self._block, times, impulse, bar.reach)

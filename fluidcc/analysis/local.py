@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.point import BUSY, FULL, Lags, evaluate, link_inputs, passed
-from fluidcc.analysis.signals import HEARD, sources
+from fluidcc.analysis.point import BUSY, FULL, Lags, links_of, passed
+from fluidcc.analysis.wiring import HEARD, sources
 from fluidcc.base.errors import Unsupported
 from fluidcc.symbols import e, edot, pi, price, x_tau
 
@@ -194,8 +194,8 @@ def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
             found[l] = (DELAY, True, 1 / point.c[l])
         elif point.mode[l] == FULL:
             found[l] = (LOSS, False, point.c[l] / point.y[l] ** 2)
-    u = link_inputs(point)
-    for g in point.link_groups:
+    links = links_of(point)
+    for g in links.groups:
         if "drop" in g.law.out:
             raise Unsupported(
                 f"link {point.links[g.members[0]].name!r} drops before its queue, beyond an "
@@ -206,7 +206,7 @@ def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
         out = list(g.law.out)
         signal = PRICE if "price" in g.law.out else LOSS
         row = out.index("price" if signal == PRICE else "mark")
-        jac = evaluate(g, point.v, u, point.lp).jacobians
+        jac = links.at(g).jacobians
         for j, l in enumerate(g.members):
             A, B, C, D = (M[..., j] for M in jac)
             moving = g.free[:, j]

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.wiring import Matrices, deviations, wire
+from fluidcc.analysis.wiring import ARRAYS, Matrices, deviations, wire
 from fluidcc.base.errors import SolverError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Mode", "fairness_mode", "modes_of", "newton_step", "null_vectors", "pencil", "polish",
+    "Mode", "fairness_mode", "modes_of", "newton_step", "null_vectors", "polish",
     "response_slope", "root_slope",
 ]  # fmt: skip
 
@@ -28,35 +28,28 @@ __all__ = [
 Complex = NDArray[np.complex128]
 
 
-def _parts(m: Matrices) -> tuple[int, int, int]:
-    """States, inputs, outputs."""
-    n, k = len(m.A), len(m.delays)
-    return n, m.B.shape[1] - k, m.C.shape[0] - k
-
-
-def pencil(m: Matrices, s: complex) -> Complex:
-    """P(s) = [[sI - A, -B2], [-E C2, I - E D22]] with E = diag(exp(-s tau)).
-
-    Its unknowns are the states and what the channels deliver.
+class _Pencil:
+    """P(s) = [[sI - A, -B2], [-E C2, I - E D22]] with E = diag(exp(-s tau)), whose unknowns are the
+    states and what the channels deliver; and how it changes with s, or with the matrices by `d`.
     """
-    n, i, o = _parts(m)
-    E = np.exp(-s * m.delays)[:, None]
-    return np.block(
-        [[s * np.eye(n) - m.A, -m.B[:, i:]], [-E * m.C[o:], np.eye(len(E)) - E * m.D[o:, i:]]]
-    )
 
-
-def _slope(m: Matrices, s: complex, d: Matrices | None = None) -> Complex:
-    """dP/ds, or dP where the matrices change by `d`."""
-    n, i, o = _parts(m)
-    E = np.exp(-s * m.delays)[:, None]
-    if d is None:
-        late = m.delays[:, None] * E
-        top = np.eye(n), np.zeros((n, len(E)))
-        return np.block([[*top], [late * m.C[o:], late * m.D[o:, i:]]])
-    late = -s * d.delays[:, None] * E
-    below = -(late * m.C[o:] + E * d.C[o:]), -(late * m.D[o:, i:] + E * d.D[o:, i:])
-    return np.block([[-d.A, -d.B[:, i:]], [*below]])
+    def __init__(self, m: Matrices, s: complex, d: Matrices | None = None) -> None:
+        by_s = d is None
+        none = {name: np.zeros_like(getattr(m, name)) for name in ARRAYS}
+        d = replace(m, **none) if d is None else d
+        n, i, o = len(m.A), len(m.inputs), len(m.outputs)
+        late = np.exp(-s * m.delays)[:, None]
+        later = -(m.delays * by_s + s * d.delays)[:, None] * late
+        C, D = late * m.C[o:], late * m.D[o:]
+        dC, dD = later * m.C[o:] + late * d.C[o:], later * m.D[o:] + late * d.D[o:]
+        one, two = np.eye(n), np.eye(len(late))
+        self.value = np.block([[s * one - m.A, -m.B[:, i:]], [-C, two - D[:, i:]]])
+        self.slope = np.block([[one * by_s - d.A, -d.B[:, i:]], [-dC, -dD[:, i:]]])
+        self.drive = np.vstack([m.B[:, :i], D[:, :i]])
+        self.drive_slope = np.vstack([d.B[:, :i], dD[:, :i]])
+        self.read = np.hstack([m.C[:o], m.D[:o, i:]])
+        self.read_slope = np.hstack([d.C[:o], d.D[:o, i:]])
+        self.direct, self.direct_slope = m.D[:o, :i], d.D[:o, :i]
 
 
 def _scaled(P: Complex) -> tuple[Complex, Any, Any]:
@@ -78,7 +71,7 @@ def _sizes(M: Any, axis: int) -> Any:
 def null_vectors(m: Matrices, s: complex) -> tuple[Complex, Complex]:
     """Left and right null vectors of P at a root."""
     with np.errstate(all="ignore"):
-        P, row, column = _scaled(pencil(m, s))
+        P, row, column = _scaled(_Pencil(m, s).value)
     if not np.all(np.isfinite(P)):
         raise SolverError(f"the characteristic equation has no finite value at s = {s:.6g} 1/s")
     left, _, right = np.linalg.svd(P)
@@ -90,9 +83,10 @@ def newton_step(m: Matrices, s: complex) -> complex:
     one.
     """
     with np.errstate(all="ignore"):
-        P, row, column = _scaled(pencil(m, s))
+        pencil = _Pencil(m, s)
+        P, row, column = _scaled(pencil.value)
         try:
-            moved = np.linalg.solve(P, _slope(m, s) * row[:, None] * column)
+            moved = np.linalg.solve(P, pencil.slope * row[:, None] * column)
             return complex(-1 / np.trace(moved))
         except np.linalg.LinAlgError:  # exactly singular: there it is
             return 0j
@@ -117,30 +111,20 @@ def polish(m: Matrices, s: complex, tolerance: float = 1e-14) -> complex:
 def root_slope(m: Matrices, d: Matrices, s: complex) -> complex:
     """ds of a simple root where the matrices change by `d`."""
     left, right = null_vectors(m, s)
-    return complex(-(left @ _slope(m, s, d) @ right) / (left @ _slope(m, s) @ right))
+    return complex(-(left @ _Pencil(m, s, d).slope @ right) / (left @ _Pencil(m, s).slope @ right))
 
 
 def response_slope(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[Complex, Complex]:
     """The transfer matrix at s, and its change with s, or where the matrices change by `d`."""
-    n, i, o = _parts(m)
-    P, row, column = _scaled(pencil(m, s))
-    E = np.exp(-s * m.delays)[:, None]
-    drive = np.vstack([m.B[:, :i], E * m.D[o:, :i]])
-    read = np.hstack([m.C[:o], m.D[:o, i:]])
-    if d is None:
-        d_drive = np.vstack([np.zeros((n, i)), -m.delays[:, None] * E * m.D[o:, :i]])
-        d_read, d_direct = np.zeros_like(read), np.zeros((o, i))
-    else:
-        late = -s * d.delays[:, None] * E
-        d_drive = np.vstack([d.B[:, :i], late * m.D[o:, :i] + E * d.D[o:, :i]])
-        d_read, d_direct = np.hstack([d.C[:o], d.D[:o, i:]]), d.D[:o, :i]
+    p = _Pencil(m, s, d)
+    P, row, column = _scaled(p.value)
 
     def solve(right: Any) -> Any:
         return column[:, None] * np.linalg.solve(P, row[:, None] * right)
 
-    x = solve(drive)
-    slope = d_direct + d_read @ x + read @ solve(d_drive - _slope(m, s, d) @ x)
-    return m.D[:o, :i] + read @ x, slope
+    x = solve(p.drive)
+    slope = p.direct_slope + p.read_slope @ x + p.read @ solve(p.drive_slope - p.slope @ x)
+    return p.direct + p.read @ x, slope
 
 
 # --- what moves at a root -------------------------------------------------------------------------
@@ -218,10 +202,7 @@ def fairness_mode(modes: Sequence[Mode]) -> Mode | None:
 
 def _rates(m: Matrices, s: complex) -> Any:
     """Amplitudes of the rates, the largest 1."""
-    _, right = null_vectors(m, s)
-    o = len(m.outputs)
-    i = len(m.inputs)
-    rates = np.hstack([m.C[:o], m.D[:o, i:]]) @ right
+    rates = _Pencil(m, s).read @ null_vectors(m, s)[1]
     most = rates[np.argmax(np.abs(rates))]
     return rates / most if most != 0 else rates
 

@@ -7,7 +7,7 @@ of its kinks. Points are taken together where all of that is the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,11 +24,10 @@ from fluidcc.analysis.point import (
     Lags,
     LawGroup,
     Point,
-    evaluate,
-    flow_inputs,
-    link_inputs,
+    Side,
+    flows_of,
+    links_of,
     loss,
-    stacked,
 )
 from fluidcc.base.arguments import choice
 from fluidcc.base.errors import InvalidInput, Unsupported
@@ -55,8 +54,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Stack", "on_same_branch", "operating_point", "operating_points", "queue_modes", "with_alone",
-    "with_groups",
+    "Stack", "on_same_branch", "operating_point", "operating_points", "queue_modes",
+    "with_alone", "with_groups",
 ]  # fmt: skip
 
 
@@ -225,10 +224,11 @@ class Stack:
         """Some of the points."""
         if np.ndim(pick) and len(pick) == len(self.rows):
             return self
-        p, streams = self.point, self.point.constant
+        p = self.point
+        streams: Any = p.constant
         numbers = {k: [a[..., pick] for a in getattr(p, k)] for k in LISTS}
         numbers |= {k: getattr(p, k)[..., pick] for k in NUMBERS}
-        constant: Any = tuple((route, rate[pick], i) for route, rate, i in streams)  # type: ignore[index]
+        constant = tuple((route, rate[pick], i) for route, rate, i in streams)
         return Stack(p.changed(constant=constant, **numbers), self.rows[pick])
 
     def split(self, codes: Any) -> Iterator[Stack]:
@@ -292,16 +292,10 @@ def _by_branch(stack: Stack, alone: dict[int, str], kind: str) -> Iterator[Stack
 def _details(point: Point) -> Any:
     """Which derivatives vanish and which lags coincide, as codes of shape (..., points)."""
     codes = []
-    sides: Any = (
-        (point.flow_groups, point.z, flow_inputs(point), point.p),
-        (point.link_groups, point.v, link_inputs(point), point.lp),
-    )
     many = point.x.shape[-1]
-    for groups, z, u, p in sides:
-        for g in groups:
-            codes += [
-                (M != 0).reshape(-1, many).astype(np.int16) for M in evaluate(g, z, u, p).jacobians
-            ]
+    for side in (flows_of(point), links_of(point)):
+        for g in side.groups:
+            codes += [(M != 0).reshape(-1, many).astype(np.int16) for M in side.at(g).jacobians]
     lag = Lags(point)
     lags = [
         np.zeros(many),
@@ -327,6 +321,9 @@ def _coincidences(lags: Any) -> Any:
 # --- laws on their branches -----------------------------------------------------------------------
 
 
+SIDES: dict[str, Callable[[Point], Side]] = {"flow": flows_of, "link": links_of}
+
+
 class _OnBranch(NamedTuple):
     """Laws of one structure on their branches.
 
@@ -342,24 +339,16 @@ class _OnBranch(NamedTuple):
     loose: Any
 
 
-def _laws(point: Point, kind: str) -> tuple[list[Any], Any, Any]:
-    """The laws of the flows or links, their states and their parameters."""
-    if kind == "link":
-        return [k.law for k in point.links], point.v, point.lp
-    return [f.spec.law for f in point.classes], point.z, point.p
-
-
-def _branches(point: Point, kind: str) -> Iterator[_OnBranch]:
+def _branches(point: Point, kind: str, of: Side | None = None) -> Iterator[_OnBranch]:
     """The laws of the flows or links by structure, each on its branch at the point."""
-    laws, states, params = _laws(point, kind)
-    inputs = link_inputs(point) if kind == "link" else flow_inputs(point)
-    for members in grouped(laws):
-        law = laws[members[0]]
-        z, u, p = stacked(states, members), inputs[:, members], stacked(params, members)
+    of = of or SIDES[kind](point)
+    for members in grouped(of.laws):
+        law = of.laws[members[0]]
+        z, u, p = of.numbers(members)
         modes, near = modes_at(law, z, u, p, relative=NEAR)
         free, loose = np.ones(z.shape, bool), np.zeros((2, *z.shape), bool)
         held = [s for s in own_states(law) if s in law.lower or s in law.upper]
-        ends = [bounds(law, held, _known(point, kind, law, i, params[i])) for i in members]
+        ends = [bounds(law, held, _known(point, kind, law, i, of.p[i])) for i in members]
         flows: list[
             Any
         ] = []  # near the point, from both sides, so that a flow of 0 presses nowhere
@@ -415,19 +404,15 @@ def with_groups(point: Point) -> Point:
         If a law stands on a switching surface.
     """
     for kind in ("link", "flow"):
-        who = point.links if kind == "link" else point.classes
-        groups = []
-        for b in _branches(point, kind):
-            of = [f"{kind} {who[i].name!r}: " for i in b.members]
+        side, groups = SIDES[kind](point), []
+        for b in _branches(point, kind, side):
+            of = [f"{kind} {side.names[i]!r}: " for i in b.members]
             if b.near.any():
-                _, states, params = _laws(point, kind)
-                u = link_inputs(point) if kind == "link" else flow_inputs(point)
-                at = stacked(states, b.members), u[:, b.members], stacked(params, b.members)
-                active_modes(b.law, *at, relative=NEAR, of=of)
-            for side, i, j in np.argwhere(b.loose).tolist()[:1]:
+                active_modes(b.law, *side.numbers(b.members), relative=NEAR, of=of)
+            for end, i, j in np.argwhere(b.loose).tolist()[:1]:
                 raise InvalidInput(
                     f"{of[j]}{b.law.name} stands on a switching surface: its "
-                    f"{plain(b.law.states[i])} is at its {('lower', 'upper')[side]} bound and "
+                    f"{plain(b.law.states[i])} is at its {('lower', 'upper')[end]} bound and "
                     "does not press against it; change a parameter a little"
                 )
             groups.append(LawGroup(b.law, b.members, b.modes, b.free))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,28 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "BUSY", "FULL", "LISTS", "NUMBERS", "PASS", "FlowClass", "Lags", "LawGroup", "Point",
-    "accounts", "arrivals", "evaluate", "flow_inputs", "link_inputs", "link_outputs", "loss",
-    "own_states", "passed", "residual", "route_lags", "stacked",
+    "BUSY",
+    "FULL",
+    "LISTS",
+    "NUMBERS",
+    "PASS",
+    "FlowClass",
+    "Lags",
+    "LawGroup",
+    "Point",
+    "Side",
+    "accounts",
+    "arrivals",
+    "flow_inputs",
+    "flows_of",
+    "link_inputs",
+    "link_outputs",
+    "links_of",
+    "loss",
+    "own_states",
+    "passed",
+    "residual",
+    "route_lags",
 ]  # fmt: skip
 
 
@@ -175,15 +194,38 @@ def passed(point: Point, route: tuple[int, ...], lost: Any = None) -> list[Any]:
     return found
 
 
-def stacked(parts: Any, members: Any) -> Any:
-    """The arrays of some members side by side, (things, members, ...)."""
-    return np.stack([parts[i] for i in members], axis=1)
+class Side(NamedTuple):
+    """The flows or the links of a point: their names and laws, these by structure, and the states,
+    inputs and parameters of each.
+    """
+
+    names: list[str]
+    laws: list[Any]
+    groups: tuple[LawGroup, ...]
+    z: list[Any]
+    u: Any
+    p: list[Any]
+
+    def numbers(self, members: Any) -> tuple[Any, Any, Any]:
+        """States, inputs and parameters of some of them, (things, members, ...)."""
+        z, p = (np.stack([of[i] for i in members], axis=1) for of in (self.z, self.p))
+        return z, self.u[:, members], p
+
+    def at(self, group: LawGroup) -> Branch:
+        """The laws of a group at the point."""
+        return branch_function(group.law)(*self.numbers(group.members), group.modes)
 
 
-def evaluate(group: LawGroup, z: list[Any], u: Any, p: list[Any]) -> Branch:
-    """The laws of a group at their point."""
-    m = group.members
-    return branch_function(group.law)(stacked(z, m), u[:, m], stacked(p, m), group.modes)
+def flows_of(point: Point) -> Side:
+    """The classes of flows at a point."""
+    names, laws = ([f.name for f in point.classes], [f.spec.law for f in point.classes])
+    return Side(names, laws, point.flow_groups, point.z, flow_inputs(point), point.p)
+
+
+def links_of(point: Point) -> Side:
+    """The links at a point."""
+    names, laws = [k.name for k in point.links], [k.law for k in point.links]
+    return Side(names, laws, point.link_groups, point.v, link_inputs(point), point.lp)
 
 
 def link_inputs(point: Point) -> Any:
@@ -206,10 +248,10 @@ def link_inputs(point: Point) -> Any:
 def link_outputs(point: Point) -> dict[str, Any]:
     """Mark, price and drop of each link (L,), 0 where its law has none."""
     values: dict[str, Any] = {name: np.zeros_like(point.y) for name in ("mark", "price", "drop")}
-    u = link_inputs(point)
-    for g in point.link_groups:
+    links = links_of(point)
+    for g in links.groups:
         if values.keys() & g.law.out.keys():
-            found = evaluate(g, point.v, u, point.lp)
+            found = links.at(g)
             for name in values.keys() & g.law.out.keys():
                 values[name][list(g.members)] = found.out[list(g.law.out).index(name)]
     return values
@@ -257,20 +299,19 @@ def residual(point: Point, kept: bool = False) -> Any:
     leaves it open. With `kept` it is right: a rate x has x RTT under way.
     """
     parts = []
-    u = flow_inputs(point)
-    for g in point.flow_groups:
-        found = evaluate(g, point.z, u, point.p)
-        flow = _on_account(point, g, u, found.flow) if kept else found.flow
+    flows, links = flows_of(point), links_of(point)
+    for g in flows.groups:
+        found = flows.at(g)
+        flow = _on_account(point, g, flows.u, found.flow) if kept else found.flow
         parts.append(flow[g.free])
         parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
     parts.append(arrivals(point) - point.y)
     let_in = point.y * (1 - link_outputs(point)["drop"])
     parts.append((let_in / point.c - 1)[point.mode == BUSY])
-    u = link_inputs(point)
-    for g in point.link_groups:
+    for g in links.groups:
         own = own_states(g)
         if own.any():
-            parts.append(evaluate(g, point.v, u, point.lp).flow[own])
+            parts.append(links.at(g).flow[own])
     return np.concatenate([np.ravel(part) for part in parts])
 
 

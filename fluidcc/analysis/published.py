@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.analysis.linearize import linearize
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.base.tables import in_html
+from fluidcc.equilibria.equilibrium import one_equilibrium
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import scenarios
 from fluidcc.numerics.linear.dlti import DelayLTI
 
 if TYPE_CHECKING:
-    from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.numerics.linear.margins import Margins
 
 
@@ -65,9 +66,7 @@ class PublishedLoop:
 
     def margins(self) -> tuple[Margins, Margins]:
         """Margins as published, and exact."""
-        from fluidcc.numerics.linear.margins import margins
-
-        return margins(self.published), margins(self.exact)
+        return self.published.margins(), self.exact.margins()
 
     def _repr_html_(self) -> str:
         head = ("", "gain margin", "phase margin", "delay margin", "crossover")
@@ -100,18 +99,6 @@ def _made(
 ) -> PublishedLoop:
     s = scenarios[name]
     return PublishedLoop(name, s.title, s.ref, s.net, published, exact, facts, computed, notes)
-
-
-def _rest(net: Network) -> Equilibrium:
-    from fluidcc.equilibria.equilibrium import one_equilibrium
-
-    return one_equilibrium(net)
-
-
-def _exact(net: Network, broken: str) -> DelayLTI:
-    from fluidcc.analysis.linearize import linearize
-
-    return linearize(net, broken)
 
 
 # --- TCP with active queue management -------------------------------------------------------------
@@ -150,11 +137,11 @@ def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
             "fluidcc.scenarios['tcp_red'].net"
         )
     N, C = flow.law.parameter("a"), float(link.capacity) / flow.packet
-    R = float(_rest(net).array("rtt")[0])
+    R = float(one_equilibrium(net).array("rtt")[0])
     slow, fast, window = 2 * N / (R**2 * C), 1 / R, R * C / N
     plant = DelayLTI.transfer([C**2 / (2 * N)], np.polymul([1, slow], [1, fast]), R)
     facts = {"window": window, "mark": 2 / window**2, "window pole": slow, "queue pole": fast}
-    return plant * _controller(link.law, C), _exact(net, "marks"), facts
+    return plant * _controller(link.law, C), linearize(net, "marks"), facts
 
 
 def _controller(law: Any, C: float) -> DelayLTI:
@@ -164,13 +151,6 @@ def _controller(law: Any, C: float) -> DelayLTI:
         return DelayLTI.transfer([get("a") / C, get("b") / C], [1, 0])
     slope, pole = get("p_max") / (get("max_th") - get("min_th")) / C, 1 / get("T")
     return DelayLTI.transfer([slope * pole], [1, pole])
-
-
-def _phase(loop: DelayLTI) -> tuple[float, float]:
-    from fluidcc.numerics.linear.margins import margins
-
-    found = margins(loop)
-    return float(found.phase), float(found.crossover)
 
 
 def _tcp_red() -> PublishedLoop:
@@ -185,10 +165,10 @@ def _tcp_red() -> PublishedLoop:
 
 def _tcp_pi() -> PublishedLoop:
     printed, exact, _ = tcp_loops(scenarios["tcp_pi"].net)
-    phase, crossover = _phase(printed)
+    found = printed.margins()
     return _made(
         "tcp_pi", printed, exact, {"phase margin": 75, "crossover": 0.53},
-        {"phase margin": phase, "crossover": crossover},
+        {"phase margin": float(found.phase), "crossover": float(found.crossover)},
         "C_PI = 9.64e-6 (s/0.53 + 1)/s; its zero cancels the pole of the window. Published: the "
         "queue is known to the sender at once; that a sender divides by a round-trip time it has "
         "heard of adds phase at the crossover, and takes most of the gain margin.",
@@ -251,7 +231,7 @@ def _johari_tan() -> PublishedLoop:
     return _made(
         "johari_tan", DelayLTI.transfer([total], [1, 0], R), exact,
         {"critical gain times delay": math.pi / 2},
-        {"critical gain times delay": total * R * _tolerated(exact)},
+        {"critical gain times delay": total * R * exact.margins().gain},
         "Stable iff kappa (p + x p') R < pi/2. One user on one link: both delayed terms together "
         "are one integrator with a delay, so the condition is exact.",
     )  # fmt: skip
@@ -263,7 +243,7 @@ def _paganini() -> PublishedLoop:
     return _made(
         "paganini", DelayLTI.transfer([gain / R], [1, 0], R), exact,
         {"critical alpha": math.pi / 2},
-        {"critical alpha": gain * _tolerated(exact)},
+        {"critical alpha": gain * exact.margins().gain},
         "Stable iff alpha < pi/2: alpha e^{-sR}/(s R) for any capacity and delay, as the gain "
         "scales itself.",
     )  # fmt: skip
@@ -276,7 +256,7 @@ def _scalable_tcp() -> PublishedLoop:
     # about the last part.
     return _made(
         "scalable_tcp", DelayLTI.transfer([growth * B / R], [1, 0], R), exact, {"a y p'/p": 1.0},
-        {"a y p'/p": growth * B * _tolerated(exact)},
+        {"a y p'/p": growth * B * exact.margins().gain},
         "Stable if a < p/(y p'), whatever the delays. One user on one link is stable up to the "
         "value computed, beyond pi/2, as its own pole a (1 - p)/R, which is held, helps (here p "
         f"= {p:.3g}).",
@@ -286,15 +266,8 @@ def _scalable_tcp() -> PublishedLoop:
 def _one_user(name: str) -> tuple[Network, DelayLTI, float, float]:
     """A network, its loop, and price and round-trip time at rest."""
     net = scenarios[name].net
-    rest = _rest(net)
-    return net, _exact(net, "open"), float(rest.array("price")[0]), float(rest.array("rtt")[0])
-
-
-def _tolerated(loop: DelayLTI) -> float:
-    """Factor by which every gain may grow."""
-    from fluidcc.numerics.linear.margins import margins
-
-    return float(margins(loop).gain)
+    rest = one_equilibrium(net)
+    return net, linearize(net, "open"), float(rest.array("price")[0]), float(rest.array("rtt")[0])
 
 
 @dataclass

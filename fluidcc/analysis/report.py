@@ -29,7 +29,7 @@ from fluidcc.network.patterns import near
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fluidcc.analysis.continuum import FreeDirection
+    from fluidcc.analysis.change import FreeDirection
     from fluidcc.analysis.passivity import PassivityReport
     from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.numerics.linear.certify import Certificate
@@ -461,13 +461,11 @@ class StabilityReport:
         UnknownName
             If no flow of that name listens.
         """
-        from fluidcc.numerics.linear.margins import margins
-
         known = [n for f in self.point.classes for n in f.names]
         if not isinstance(name, str) or name not in known:
             raise UnknownName(f"no flow {shown(name)} listens; {near(str(name), known)}")
         point, k = with_alone(self.point, name)
-        return margins(LinearNetwork.of(point, wire(point, "open")), k)
+        return LinearNetwork.of(point, wire(point, "open")).margins(k)
 
     def eigenloci(
         self,
@@ -578,7 +576,7 @@ class StabilityReport:
         from fluidcc.analysis.sufficient import sufficient_conditions
 
         exact = float(self.margins.gain_down if self.unstable else self.margins.gain)
-        return sufficient_conditions(self.point.net, self.open, self.point, exact)
+        return sufficient_conditions(self.point.net, self.point, exact)
 
     @cached_property
     def passivity(self) -> PassivityReport:

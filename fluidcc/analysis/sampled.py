@@ -23,7 +23,7 @@ from sympy import Symbol, lambdify
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.point import Point
-from fluidcc.analysis.signals import HEARD, LinearLaw, sources
+from fluidcc.analysis.wiring import HEARD, LinearLaw, sources
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.units import to_si

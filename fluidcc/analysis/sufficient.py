@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DISCRETE", "JOHARI_TAN", "PAGANINI", "VINNICOMBE", "Condition", "Conditions", "crossings",
-    "hull_reach", "lag_gains", "own_and_gain", "passes", "sufficient_conditions",
+    "exact_margin", "hull_reach", "lag_gains", "own_and_gain", "passes", "sufficient_conditions",
 ]  # fmt: skip
 
 
@@ -363,10 +363,7 @@ def _cells(v: Condition) -> tuple[str, ...]:
 
 
 def sufficient_conditions(
-    net: Network,
-    open_loop: DelayLTI | None = None,
-    equilibrium: Equilibrium | float | Point = math.inf,
-    exact: float | None = None,
+    net: Network, equilibrium: Equilibrium | float | Point = math.inf, exact: float | None = None
 ) -> Conditions:
     """Test a network against the conditions of the literature.
 
@@ -374,14 +371,11 @@ def sufficient_conditions(
     ----------
     net : Network
         The network.
-    open_loop : DelayLTI, optional
-        Its return ratio, whose exact gain margin the conditions are compared with; by default
-        ``linearize(net, "open")``, that is with queues that conserve flow.
     equilibrium : Equilibrium, float or Point
-        Where; or the time [s] as in `fluidcc.equilibrium`; or the operating point itself, which the
-        open loop has.
+        Where; or the time [s] as in `fluidcc.equilibrium`; or the operating point itself.
     exact : float, optional
-        The exact gain margin, where it is known already; the open loop is not asked for it then.
+        The exact gain margin that the conditions are compared with; by default that of
+        ``linearize(net, "open")``, that is with queues that conserve flow.
 
     Returns
     -------
@@ -400,11 +394,7 @@ def sufficient_conditions(
     else:
         point = operating_point(net, equilibrium)
     if exact is None:
-        exact = _exact_margin(
-            LinearNetwork.of(point, all_flows(point, wire(point, "open")))
-            if open_loop is None
-            else open_loop
-        )
+        exact = exact_margin(LinearNetwork.of(point, all_flows(point, wire(point, "open"))))
     try:
         loop = local_loop(point)
     except Unsupported as error:
@@ -414,13 +404,11 @@ def sufficient_conditions(
     return Conditions((*found, *_lags(loop, exact)))
 
 
-def _exact_margin(open_loop: DelayLTI) -> float:
+def exact_margin(open_loop: DelayLTI) -> float:
     """Factor by which every gain may grow until the loop is unstable; below 1 if it is unstable
     now.
     """
-    from fluidcc.numerics.linear.margins import margins
-
-    found = margins(open_loop)
+    found = open_loop.margins()
     stable = open_loop.feedback().count_unstable().unstable == 0
     return float(found.gain if stable else found.gain_down)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Heaviside, Symbol
 
 from fluidcc.base.arguments import number
 from fluidcc.base.errors import Unsupported
@@ -19,8 +19,8 @@ from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape
 from fluidcc.laws.trackers import levels, trackers
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.patterns import Modulated
-from fluidcc.numerics.steady.search import Numbers, Shape
-from fluidcc.symbols import c, e_b, packet, plain, q_max, symbols_of
+from fluidcc.numerics.steady.state import Numbers, Shape
+from fluidcc.symbols import c, e_b, packet, plain, q_max, symbols_of, unfold, y
 
 if TYPE_CHECKING:
     from fluidcc.laws import Law
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Assembled", "assemble", "bounds", "capacity_at", "constant_rate", "flow_numbers",
-    "initial_state", "is_on", "link_numbers", "moment", "own_states",
+    "initial_state", "is_on", "link_numbers", "moment", "own_states", "switches",
 ]  # fmt: skip
 
 
@@ -87,6 +87,14 @@ def own_states(law: Any) -> list[Any]:
     return [z for z in law.states if z != getattr(law, "queue", None)]
 
 
+@lru_cache(maxsize=256)
+def switches(law: Any) -> set[Heaviside]:
+    """The jumps of a link's law where what is compared moves."""
+    moving = {y, *law.states}
+    atoms = {s for _, f in law.expressions() for s in unfold(f).atoms(Heaviside)}
+    return {s for s in atoms if s.args[0].free_symbols & moving}
+
+
 @dataclass(frozen=True)
 class Assembled:
     """A network at one time: its structure, and its numbers at one or more points."""
@@ -110,8 +118,8 @@ class Assembled:
         """Which unknowns are the states of each flow, and those of each link other than its
         queue.
         """
-        first, S = self.shape.flows + 2 * self.shape.links, self.shape
-        ends = np.cumsum([first, *S.flow_states, *S.link_states]).tolist()
+        S = self.shape
+        ends = np.cumsum([S.flows + 2 * S.links, *S.states]).tolist()
         own = [list(range(a, b)) for a, b in pairwise(ends)]
         return own[: S.flows], own[S.flows :]
 
@@ -126,7 +134,7 @@ class Assembled:
     def parameters(self, point: int, flow: int) -> dict[Symbol, float]:
         """Values of the parameters of an adaptive flow's law at a point, by symbol."""
         law = list(self.net.flows.values())[flow].law
-        first = sum(self.shape.flow_par[:flow]) + PLACE_OF_A_FLOW
+        first = sum(self.shape.par[:flow]) + PLACE_OF_A_FLOW
         values = self.numbers.par[point, first : first + len(law.params)]
         return dict(zip(law.params, values.tolist(), strict=True))
 
@@ -268,7 +276,7 @@ class _Table:
         known, to = link_numbers(self.given, link, capacity), self.columns
         to["c"].append(known[c])
         to["q_max"].append(known[q_max])
-        to["link_par"] += [known[c], known[q_max], *(known[s] for s in link.law.params)]
+        to["par"] += [known[c], known[q_max], *(known[s] for s in link.law.params)]
         self.queues.append(0.0 if link.law.queue is None else math.inf)
         self._states("link", link.name, link.law, known)
 
@@ -309,17 +317,18 @@ def _shape(
             tapes.extend([written] if known[key] == len(tapes) else [])
         return known[key]
 
-    flow_law = [-1 if law is None else tape_of(law, source_tape) for law in laws]
-    link_law = [tape_of(law, link_tape) for law in link_laws]
+    flow_tapes = [-1 if law is None else tape_of(law, source_tape) for law in laws]
+    link_tapes = [tape_of(law, link_tape) for law in link_laws]
+    every = [*laws, *link_laws]
+    known_first = [*([PLACE_OF_A_FLOW] * len(laws)), *([PLACE_OF_A_LINK] * len(link_laws))]
     return Shape(
         routes=tuple(routes),
-        flow_law=tuple(flow_law),
-        flow_states=tuple(len(law.states) if law else 0 for law in laws),
-        flow_par=tuple(PLACE_OF_A_FLOW + len(law.params) if law else 0 for law in laws),
+        law=(*flow_tapes, *link_tapes),
+        states=tuple(len(own_states(law)) if law else 0 for law in every),
+        par=tuple(
+            n + len(law.params) if law else 0 for n, law in zip(known_first, every, strict=True)
+        ),
         is_rate=tuple(law.out["rate"] == z for law in laws if law for z in law.states),
-        link_law=tuple(link_law),
-        link_states=tuple(len(own_states(law)) for law in link_laws),
-        link_par=tuple(PLACE_OF_A_LINK + len(law.params) for law in link_laws),
         queued=tuple(law.queue is not None for law in link_laws),
         hears=tuple(hears_rate(law) for law in link_laws),
         drops=tuple("drop" in law.out for law in link_laws),

@@ -1,30 +1,53 @@
 """Why a network has no equilibrium, or none was found: what grows without limit, and what would
 help.
+
+Where following the dynamics does not lead to one, the rest is looked for by the length of one
+queue. With that held, more or less arrives at a link than leaves it. Where it turns from more to
+less the network rests; if it turns at once, from more to less, it goes back and forth; if it never
+turns, it rests nowhere.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sympy import Expr, Gt, Heaviside
 
 from fluidcc.base.errors import FluidccError, InvalidInput, NoEquilibrium, SolverError
-from fluidcc.equilibria.assembly import Assembled, assemble
-from fluidcc.equilibria.held_queue import ByLength, by_length
+from fluidcc.equilibria.assembly import Assembled, assemble, switches
 from fluidcc.laws import Steady
 from fluidcc.network.parameters import evaluated
-from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
-from fluidcc.numerics.steady.search import Found, Search
+from fluidcc.numerics.steady.follow import (
+    CONVERGED,
+    GROWING,
+    LONGEST_QUEUE,
+    UNDEFINED,
+    Found,
+    Search,
+)
 from fluidcc.symbols import c, pi, plain, q_max, unfold, y
 
 if TYPE_CHECKING:
-    from fluidcc.laws import Link
+    pass
 
 __all__ = ["across_switches", "on_a_switch", "settled"]
 
+
+LENGTHS = (0.0, *np.logspace(-7, 5, 25).tolist())
+"""The queueing delays [s] that are tried; beyond a full buffer, what is offered above the
+capacity, relative to it.
+"""
+
+NEAR = 1e-4
+"""So near to its capacity [relative] a search goes on by itself."""
+
+OVERLOAD = 1e3
+"""A load that is still rising at this size rises without limit."""
+
+HALVINGS = 100
 
 LARGEST_STATE = 1e20
 """A state of this size, relative to its start and 1, that still moves away from 0 grows without
@@ -35,246 +58,338 @@ DOUBTFUL_QUEUE = 30.0
 """Where a search stalls, a queue without limit and longer than this [s] is looked at for growth."""
 
 
+class _Load(NamedTuple):
+    """What arrives at the link with its queue at a length, relative to its capacity; NaN where
+    flows do not settle.
+    """
+
+    length: float
+    load: float
+    found: Found
+
+
+class _ByLength(NamedTuple):
+    """What the lengths of a queue have told.
+
+    `rest` is the equilibrium; `switch` the length [s] at which the load falls through 1 at once,
+    and the load there and a hair beyond; `least` the least load at a length at which the flows
+    settle, infinite where they grow at all, 0 where that is not known at the longest.
+    """
+
+    rest: Found | None = None
+    switch: tuple[float, float, float] | None = None
+    least: float = 0.0
+
+
+class _Point:
+    """One point of a network, where a search is to be made again."""
+
+    def __init__(self, system: Assembled, search: Search, point: int) -> None:
+        self.system, self.search, self.point = system, search, point
+        self.flows, self.names = system.shape.flows, system.net.link_names
+        self.c, self.q_max = system.numbers.c[point], system.numbers.q_max[point]
+        self.queued = np.array(system.shape.queued)
+
+    def again(self, u: Any, **how: Any) -> Found:
+        """Where a search from `u` ends."""
+        return self.search.again(self.system.numbers, self.point, u, **how)
+
+    def residual(self, u: Any) -> Any:
+        return self.search.residual(self.system.numbers, self.point, u)
+
+    def endless(self, u: Any) -> Any:
+        """The links whose queues have grown without limit."""
+        queue = self.system.queues(u)
+        long = queue >= max(0.01 * float(np.max(queue, initial=0.0)), 1e3)
+        return self.queued & np.isinf(self.q_max) & long
+
+    def full_load(self, u: Any) -> Any:
+        """Links with endless queues at which no less arrives than leaves."""
+        return (self.system.arrivals(u) >= self.c * (1 - 1e-6)) & self.endless(u)
+
+    def longer(self, u: Any) -> Any:
+        """Where a search stalled, with those queues much longer that seem to grow without limit."""
+        u = u.copy()
+        queue = self.system.queues(u)
+        growing = self.queued & np.isinf(self.q_max) & (queue > DOUBTFUL_QUEUE)
+        queue[growing] = LONGEST_QUEUE * queue[growing] / np.max(queue[growing], initial=1.0)
+        return u
+
+    def held(self, u: Any) -> Found | None:
+        """Where the flows would settle if the endless queues were held at their present length;
+        None without such.
+
+        Queues that grow without end beside those are held, too, at the length of the longest.
+        """
+        endless = self.endless(u)
+        if not np.any(endless):
+            return None
+        longest = float(np.max(self.system.queues(u)))
+        for _ in endless:
+            held = self.again(u, ceiling=np.inf, held=self.flows + np.flatnonzero(endless))
+            more = endless | self.endless(held.u)
+            if held.status == CONVERGED or np.all(more == endless):
+                break
+            u, endless = held.u.copy(), more
+            u[self.flows + np.flatnonzero(endless)] = longest
+        return held
+
+    def freed(self, u: Any, ceiling: float = np.inf) -> Found | None:
+        """The rest beside `u`, with its queues let go."""
+        again = self.again(u, ceiling=ceiling, bold=False)
+        return again if again.status == CONVERGED else None
+
+    # --- by the length of one queue ---------------------------------------------------------------
+
+    def in_doubt(self, u: Any) -> int:
+        """The link whose queue the rest may depend on, -1 where none has a queue."""
+        if not self.queued.any():
+            return -1
+        queue, full = self.system.queues(u), self.full_load(u)
+        if full.any():
+            return int(np.argmax(np.where(full, self.system.arrivals(u) / self.c, -1.0)))
+        return int(np.argmax(np.where(self.queued, queue, -1.0)))
+
+    def by_length(self, u: Any, link: int) -> _ByLength:
+        """Hold the queue of a link at many lengths, and the endless ones as they are at `u`."""
+        if link < 0:
+            return _ByLength()
+        full, kept = float(self.q_max[link]), self.endless(u)
+        kept[link] = True
+
+        def held(length: float, start: Any) -> _Load:
+            return self._load(length, start, link, self.flows + np.flatnonzero(kept))
+
+        lengths = [q for q in LENGTHS if q < full]
+        lengths += [full + q for q in LENGTHS if np.isfinite(full)]
+        loads = [held(lengths[-1], u)]
+        for length in lengths[-2::-1]:  # from the longest on: most flows are slowest there
+            last = loads[-1].found
+            loads.append(held(length, last.u if last.status == CONVERGED else u))
+        loads.reverse()
+        if loads[0].load <= 1 and (rest := self.freed(loads[0].found.u)) is not None:
+            return _ByLength(rest)
+        for low, high in pairwise(loads):
+            if low.load > 1 >= high.load:
+                low, high = _halved(held, low, high)
+                for end in sorted((low, high), key=lambda one: abs(one.load - 1)):
+                    near = abs(end.load - 1) < NEAR
+                    if near and (rest := self.freed(end.found.u)) is not None:
+                        return _ByLength(rest)
+                at_once = low.load - high.load > NEAR and _next(low.length, high.length)
+                if at_once and self._determined(held, low) and self._determined(held, high):
+                    return _ByLength(switch=(high.length, low.load, high.load))
+        told = [one.load for one in loads if not np.isnan(one.load)]
+        return _ByLength(least=0.0 if np.isnan(loads[-1].load) else min(told))
+
+    def _load(self, length: float, start: Any, link: int, kept: Any) -> _Load:
+        v = start.copy()
+        v[self.flows + link] = length
+        found = self.again(v, ceiling=np.inf, held=kept)
+        told = found.told[2 * self.flows + len(self.c) :].reshape(3, -1)
+        lost, drop = told[::2, link]
+        load = self.system.arrivals(found.u)[link] * (1 - drop) * (1 - lost) / self.c[link]
+        if found.status != CONVERGED:
+            load = np.inf if found.status == GROWING or load > OVERLOAD else np.nan
+        return _Load(length, float(load), found)
+
+    def _determined(self, held: Any, one: _Load) -> bool:
+        """Whether the load at a length is the same from another start: rates that keep as they are
+        may be any.
+        """
+        if one.found.status != CONVERGED:
+            return not np.isnan(one.load)
+        v, S = one.found.u.copy(), self.system.shape
+        first = S.flows + 2 * S.links
+        v[first : first + sum(S.states[: S.flows])] *= 1.5
+        return bool(abs(held(one.length, v).load - one.load) < NEAR * one.load)
+
+    # --- why there is none ------------------------------------------------------------------------
+
+    def why_rate(self, u: Any) -> str:
+        """For a rate that grows without limit."""
+        net = self.system.net
+        flow = list(net.flows.values())[int(np.argmax(u[: self.flows]))]
+        start = (
+            f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on "
+            "its path slows it: "
+        )
+        queued = [name for name in flow.route if net.links[name].law.queue is not None]
+        endless_path = queued and not any(np.isfinite(net.links[name].buffer) for name in queued)
+        if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
+            return (
+                start
+                + f"its law hears losses, but no buffer on {', '.join(queued)} is finite; give one"
+            )
+        return (
+            start
+            + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it "
+            "hears"
+        )
+
+    def why_state(self, u: Any) -> str:
+        """The state that has grown beyond all sizes and still grows, if there is one."""
+        start = np.maximum(np.abs(self.system.numbers.initial[self.point]), 1.0)
+        growing = (np.abs(u) > LARGEST_STATE * start) & (self.residual(u) * u > 0)
+        for kind, spec, z, i in self.system.named_states():
+            if growing[i]:
+                return (
+                    f"state {plain(z)} of {kind} {spec.name!r} ({spec.law.name}) grows without "
+                    f"limit, as nothing that it moves brings it to rest: at {u[i]:.3g} it still "
+                    "grows; choose laws that answer it, or simulate"
+                )
+        return ""
+
+    def why_switch(self, l: int, switch: tuple[float, float, float]) -> str:
+        """For a link whose flows switch at a length of its queue."""
+        length, before, after = switch
+        capacity, over = float(self.c[l]), length - float(self.q_max[l])
+        at = (
+            f"{over / (1 + over):.6g} of what arrives is lost"
+            if over > 0
+            else f"its queueing delay is {length:.6g} s"
+        )
+        less = (
+            f"{before * capacity:.6g} bit/s"
+            if np.isfinite(before)
+            else "a rate that grows without limit"
+        )
+        return (
+            f"link {self.names[l]!r} has {capacity:.6g} bit/s, and its flows switch where "
+            f"{at}: just below, {less} arrives, just above, {after * capacity:.6g} bit/s, so that "
+            "the network goes back and forth over it; simulate it"
+        )
+
+    def why_queue(self, u: Any, l: int) -> str:
+        """For a link to which more comes than leaves, however long its queue."""
+        flows = self.system.net.flow_names
+        on = [r for r, route in enumerate(self.system.shape.routes) if l in route and u[r] > 0]
+        on.sort(key=lambda r: -u[r])
+        rates = ", ".join(f"{flows[r]!r} {u[r]:.6g}" for r in on[:5]) + ", ..." * (len(on) > 5)
+        alike: dict[str, list[str]] = {}
+        for r in on[:5]:
+            alike.setdefault(self._floor(r), []).append(repr(flows[r]))
+        floors = [f"{', '.join(names)} never {'fall' if len(names) > 1 else 'falls'} below {what}"
+                  for what, names in alike.items() if what]  # fmt: skip
+        return (
+            f"link {self.names[l]!r} has {self.c[l]:.6g} bit/s and an infinite buffer, and its "
+            "queue grows without limit: however long the delay, its flows send "
+            f"{self.system.arrivals(u)[l]:.6g} bit/s ({rates})"
+            + (f", as {'; '.join(floors)}" if floors else "")
+            + "; give it a finite buffer, more capacity or fewer flows"
+        )
+
+    def _floor(self, r: int) -> str:
+        """A lower bound of the rate that the law itself claims without loss, such as (20) of
+        LDCC.
+        """
+        law = list(self.system.net.flows.values())[r].law
+        for label, claim in law.claims.items():
+            relation = claim.relation if isinstance(claim, Steady) else None
+            if (
+                isinstance(relation, Gt)
+                and relation.lhs == law.out["rate"]
+                and relation.rhs.free_symbols <= {*law.params}
+            ):
+                least = evaluated(relation.rhs, self.system.parameters(self.point, r))
+                return f"{relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
+        return ""
+
+    def why_undefined(self, u: Any) -> str:
+        """Whose law gives no number."""
+        G, trip = self.residual(u), self.system.numbers.trip[self.point]
+        for kind, spec, _, i in self.system.named_states():
+            if np.isfinite(G[i]):
+                continue
+            start = (
+                f"{kind} {spec.name!r} ({spec.law.name}) has no finite rate of change at its start"
+            )
+            if kind == "flow" and trip[self.system.net.flow_names.index(spec.name)] == 0:
+                return (
+                    f"{start}, where its round trip takes no time: give its links or its access "
+                    "a delay"
+                )
+            return f"{start}: give other initial states or parameters"
+        return "the network has no finite rates at its start: give other initial states or delays"
+
+    def tried(self, found: Found) -> str:
+        """What a search did that has neither found an equilibrium nor why there is none."""
+        queue = self.system.queues(found.u)
+        l = int(np.argmax(queue))
+        end = "grew without end" if found.status == GROWING else "did not converge"
+        return (
+            f"the search for an equilibrium {end} in {found.steps} steps (last relative step "
+            f"{found.error:.1e}; the longest queue, of link {self.names[l]!r}, was at "
+            f"{min(queue[l], self.q_max[l]):.3g} s), nor was one found with that queue held at any "
+            "length: give initial states nearer to it or finite buffers, or simulate and look "
+            "where it goes"
+        )
+
+
+def _next(low: float, high: float) -> bool:
+    """Whether two lengths are the same but for rounding."""
+    return high - low <= 1e-12 * max(high, 1e-3)
+
+
+def _halved(held: Any, low: _Load, high: _Load) -> tuple[_Load, _Load]:
+    """Lengths as near to one another as numbers are, of which the shorter still has too much
+    load.
+    """
+    for _ in range(HALVINGS):
+        far = low.length > 0 and high.length > 4 * low.length
+        middle = (
+            float(np.sqrt(low.length * high.length)) if far else 0.5 * (low.length + high.length)
+        )
+        if not low.length < middle < high.length:
+            break
+        one = held(middle, high.found.u)
+        if np.isnan(one.load):
+            break
+        low, high = (one, high) if one.load > 1 else (low, one)
+        if abs(one.load - 1) < 1e-12:
+            break
+    return low, high
+
+
 def settled(
     system: Assembled, search: Search, point: int, found: Found, alone: bool
 ) -> Found | FluidccError:
     """The equilibrium at a point, or the exception that says why there is none; `found` is that
     point's search.
 
-    Switches of links are looked at where the point is `alone`, with the numbers of its network.
+    The switches of links are looked at where the point is `alone`, with its network's numbers.
     """
     if found.status == CONVERGED and not (alone and on_a_switch(system, found.u)):
         return found
+    at = _Point(system, search, point)
     if found.status == UNDEFINED:
-        return InvalidInput(_why_undefined(system, search, point, found.u))
+        return InvalidInput(at.why_undefined(found.u))
     across = across_switches(system) if alone and found.status != GROWING else None
     if across is not None:
         return NoEquilibrium(across) if isinstance(across, str) else across
-    u = found.u if found.status == GROWING else _longer(system, point, found.u)
-    held = _held(system, search, point, u)
-    if held is not None and (again := _from_above(system, search, point, held)) is not None:
-        return again
-    l, lengths = _lengths(system, search, point, u if held is None else held.u)
+    u = found.u if found.status == GROWING else at.longer(found.u)
+    held = at.held(u)
+    if held is not None:
+        if held.status == CONVERGED and not np.any(at.full_load(held.u)):
+            # these queues would drain: gains that fall with the delay can outrun a search
+            ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
+            if (again := at.freed(held.u, ceiling)) is not None:
+                return again
+        u = held.u
+    l = at.in_doubt(u)
+    lengths = at.by_length(u, l)
     if lengths.rest is not None:
         return lengths.rest
     if lengths.switch is not None:
-        return NoEquilibrium(_why_switch(system, point, l, lengths.switch))
-    always = lengths.least > 1
-    if (
-        always
-        and held is not None
-        and held.status == CONVERGED
-        and _full_load(system, point, held.u)[l]
-    ):
-        return NoEquilibrium(_why_queue(system, point, held.u, l))
+        return NoEquilibrium(at.why_switch(l, lengths.switch))
+    always, settles = lengths.least > 1, held is not None and held.status == CONVERGED
+    if always and settles and at.full_load(u)[l]:
+        return NoEquilibrium(at.why_queue(u, l))
     growing = GROWING in (found.status, None if held is None else held.status)
     if lengths.least == np.inf or (growing and (always or l < 0)):
-        return NoEquilibrium(_why_rate(system, u if held is None else held.u))
-    endless = _why_state(system, search, point, found.u)
-    return NoEquilibrium(endless) if endless else SolverError(_tried(system, point, found))
-
-
-def _lengths(system: Assembled, search: Search, point: int, u: Any) -> tuple[int, ByLength]:
-    """The link in doubt, -1 where none has a queue, and what its rest is by the length of its
-    queue.
-    """
-    queued = np.array(system.shape.queued)
-    if not queued.any():
-        return -1, ByLength()
-    full = _full_load(system, point, u)
-    sizes = np.where(
-        full, system.arrivals(u) / system.numbers.c[point], np.where(queued, system.queues(u), -1.0)
-    )
-    l = int(np.argmax(np.where(full, sizes, -1.0) if full.any() else sizes))
-    return l, by_length(system, search, point, u, l, np.flatnonzero(_endless(system, point, u)))
-
-
-def _longer(system: Assembled, point: int, u: Any) -> Any:
-    """Where a search stalled, with those queues much longer that seem to grow without limit."""
-    u = u.copy()
-    queue = system.queues(u)
-    growing = (
-        np.array(system.shape.queued)
-        & np.isinf(system.numbers.q_max[point])
-        & (queue > DOUBTFUL_QUEUE)
-    )
-    queue[growing] = LONGEST_QUEUE * queue[growing] / np.max(queue[growing], initial=1.0)
-    return u
-
-
-def _held(system: Assembled, search: Search, point: int, u: Any) -> Found | None:
-    """Where the flows would settle if the endless queues were held at their present length; None
-    without such.
-
-    Queues that grow without end beside those are held, too, at the length of the longest.
-    """
-    endless, first = _endless(system, point, u), system.shape.flows
-    if not np.any(endless):
-        return None
-    longest = float(np.max(system.queues(u)))
-    for _ in endless:
-        held = search.again(
-            system.numbers, point, u, ceiling=np.inf, held=first + np.flatnonzero(endless)
-        )
-        more = endless | _endless(system, point, held.u)
-        if held.status == CONVERGED or np.all(more == endless):
-            break
-        u, endless = held.u.copy(), more
-        u[first + np.flatnonzero(endless)] = longest
-    return held
-
-
-def _from_above(system: Assembled, search: Search, point: int, held: Found) -> Found | None:
-    """Search again from long queues where these would drain: gains that fall with the delay can
-    outrun a search.
-    """
-    if held.status != CONVERGED or np.any(_full_load(system, point, held.u)):
-        return None
-    ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
-    again = search.again(system.numbers, point, held.u, ceiling=ceiling, bold=False)
-    return again if again.status == CONVERGED else None
-
-
-def _full_load(system: Assembled, point: int, u: Any) -> Any:
-    """Links with endless queues at which no less arrives than leaves."""
-    enough = system.arrivals(u) >= system.numbers.c[point] * (1 - 1e-6)
-    return enough & _endless(system, point, u)
-
-
-def _endless(system: Assembled, point: int, u: Any) -> Any:
-    """The links whose queues have grown without limit."""
-    queue = system.queues(u)
-    long = queue >= max(0.01 * float(np.max(queue, initial=0.0)), 1e3)
-    return np.array(system.shape.queued) & np.isinf(system.numbers.q_max[point]) & long
-
-
-def _tried(system: Assembled, point: int, found: Found) -> str:
-    """What a search did that has neither found an equilibrium nor why there is none."""
-    queue, names = system.queues(found.u), system.net.link_names
-    l = int(np.argmax(queue))
-    longest = min(queue[l], system.numbers.q_max[point, l])
-    end = "grew without end" if found.status == GROWING else "did not converge"
-    return (
-        f"the search for an equilibrium {end} in {found.steps} steps (last relative step "
-        f"{found.error:.1e}; the longest queue, of link {names[l]!r}, was at {longest:.3g} s), "
-        "nor was one found with that queue held at any length: give initial states nearer to it "
-        "or finite buffers, or simulate and look where it goes"
-    )
-
-
-def _why_rate(system: Assembled, u: Any) -> str:
-    net = system.net
-    flow = list(net.flows.values())[int(np.argmax(u[: system.shape.flows]))]
-    start = (
-        f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its "
-        "path slows it: "
-    )
-    queued = [name for name in flow.route if net.links[name].law.queue is not None]
-    endless_path = queued and not any(np.isfinite(net.links[name].buffer) for name in queued)
-    if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
-        return (
-            start
-            + f"its law hears losses, but no buffer on {', '.join(queued)} is finite; give one"
-        )
-    return (
-        start
-        + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
-    )
-
-
-def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
-    """The state that has grown beyond all sizes and still grows, if there is one."""
-    start = np.maximum(np.abs(system.numbers.initial[point]), 1.0)
-    growing = (np.abs(u) > LARGEST_STATE * start) & (
-        search.residual(system.numbers, point, u) * u > 0
-    )
-    for kind, spec, z, i in system.named_states():
-        if growing[i]:
-            return (
-                f"state {plain(z)} of {kind} {spec.name!r} ({spec.law.name}) grows without "
-                f"limit, as nothing that it moves brings it to rest: at {u[i]:.3g} it still "
-                "grows; choose laws that answer it, or simulate"
-            )
-    return ""
-
-
-def _why_switch(system: Assembled, point: int, l: int, switch: tuple[float, float, float]) -> str:
-    length, before, after = switch
-    capacity, over = (
-        float(system.numbers.c[point, l]),
-        length - float(system.numbers.q_max[point, l]),
-    )
-    at = (
-        f"{over / (1 + over):.6g} of what arrives is lost"
-        if over > 0
-        else f"its queueing delay is {length:.6g} s"
-    )
-    less = (
-        f"{before * capacity:.6g} bit/s"
-        if np.isfinite(before)
-        else "a rate that grows without limit"
-    )
-    return (
-        f"link {system.net.link_names[l]!r} has {capacity:.6g} bit/s, and its flows switch where "
-        f"{at}: just below, {less} arrives, just above, {after * capacity:.6g} bit/s, so that "
-        "the network goes back and forth over it; simulate it"
-    )
-
-
-def _why_queue(system: Assembled, point: int, u: Any, l: int) -> str:
-    """For a link to which more comes than leaves, however long its queue."""
-    flows = system.net.flow_names
-    arrivals, capacities = system.arrivals(u), system.numbers.c[point]
-    on = [r for r, route in enumerate(system.shape.routes) if l in route and u[r] > 0]
-    on.sort(key=lambda r: -u[r])
-    rates = ", ".join(f"{flows[r]!r} {u[r]:.6g}" for r in on[:5]) + ", ..." * (len(on) > 5)
-    arrival, capacity = float(arrivals[l]), float(capacities[l])
-    name = system.net.link_names[l]
-    start = (
-        f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows "
-        "without limit: "
-    )
-    alike: dict[str, list[str]] = {}
-    for r in on[:5]:
-        alike.setdefault(_floor(system, point, r), []).append(repr(flows[r]))
-    floors = [f"{', '.join(names)} never {'fall' if len(names) > 1 else 'falls'} below {what}"
-              for what, names in alike.items() if what]  # fmt: skip
-    why = f"however long the delay, its flows send {arrival:.6g} bit/s ({rates})"
-    why += f", as {'; '.join(floors)}" if floors else ""
-    return start + why + "; give it a finite buffer, more capacity or fewer flows"
-
-
-def _why_undefined(system: Assembled, search: Search, point: int, u: Any) -> str:
-    """Whose law gives no number."""
-    G = search.residual(system.numbers, point, u)
-    for kind, spec, _, i in system.named_states():
-        if np.isfinite(G[i]):
-            continue
-        start = f"{kind} {spec.name!r} ({spec.law.name}) has no finite rate of change at its start"
-        if (
-            kind == "flow"
-            and system.numbers.trip[point, system.net.flow_names.index(spec.name)] == 0
-        ):
-            return (
-                f"{start}, where its round trip takes no time: give its links or its access a delay"
-            )
-        return f"{start}: give other initial states or parameters"
-    return "the network has no finite rates at its start: give other initial states or delays"
-
-
-def _floor(system: Assembled, point: int, r: int) -> str:
-    """A lower bound of the rate that the law itself claims without loss, such as (20) of LDCC."""
-    law = list(system.net.flows.values())[r].law
-    for label, claim in law.claims.items():
-        relation = claim.relation if isinstance(claim, Steady) else None
-        if (
-            isinstance(relation, Gt)
-            and relation.lhs == law.out["rate"]
-            and relation.rhs.free_symbols <= {*law.params}
-        ):
-            least = evaluated(relation.rhs, system.parameters(point, r))
-            return f"{relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
-    return ""
+        return NoEquilibrium(at.why_rate(u))
+    endless = at.why_state(found.u)
+    return NoEquilibrium(endless) if endless else SolverError(at.tried(found))
 
 
 # --- rest of networks whose links switch ----------------------------------------------------------
@@ -334,16 +449,8 @@ def on_a_switch(system: Assembled, u: Any) -> bool:
 
 def _only(system: Assembled) -> tuple[str, Heaviside] | None:
     """The link that switches, and its switch, if there is one only."""
-    found = [(name, s) for name, link in system.net.links.items() for s in _switches(link.law)]
+    found = [(name, s) for name, link in system.net.links.items() for s in switches(link.law)]
     return found[0] if len(found) == 1 else None
-
-
-@lru_cache(maxsize=256)
-def _switches(law: Link) -> set[Heaviside]:
-    """Jumps of a law where what is compared moves."""
-    moving = {y, *law.states}
-    atoms = {s for _, f in law.expressions() for s in unfold(f).atoms(Heaviside)}
-    return {s for s in atoms if s.args[0].free_symbols & moving}
 
 
 def _switched(system: Assembled, name: str, switch: Heaviside, value: int) -> Assembled:

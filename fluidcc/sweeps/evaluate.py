@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.many import Verdicts, verdicts_at
+from fluidcc.analysis.stability import Verdicts, verdicts_at
 from fluidcc.base.errors import FluidccError, InvalidInput, SweepFailed, Unsupported, gathered
 from fluidcc.base.progress import look
 from fluidcc.equilibria.many import Equilibria, equilibria

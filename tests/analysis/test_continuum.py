@@ -11,7 +11,7 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.continuum import free_directions
+from fluidcc.analysis.change import free_directions
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.passivity import passivity
 from fluidcc.base.errors import FluidccWarning, InvalidInput

@@ -12,7 +12,7 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.many import verdicts_at
+from fluidcc.analysis.stability import verdicts_at
 from fluidcc.base.errors import Unsupported
 from fluidcc.sweeps.targets import find_target
 from fluidcc.symbols import e, edot, x_tau

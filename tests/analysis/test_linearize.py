@@ -5,7 +5,6 @@ refuses.
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,19 +44,6 @@ def test_response_is_that_of_the_nonlinear_network(make: Any, delays: str) -> No
     np.testing.assert_allclose(system.step(TIMES[:2])[:, k].T, want[:2], atol=1e-7)
 
 
-def _step(system: Any, s: Any) -> Any:
-    return system(s)[:, 0] / s
-
-
-def test_two_bottlenecks_tell_the_two_kinds_of_delays_apart() -> None:
-    net = networks.parking_lot()
-    kinds: list[Any] = [fc.linearize(net, delays=d) for d in ("fifo", "frozen")]
-    answers = [networks.inverse_laplace(partial(_step, g), TIMES) for g in kinds]
-    assert (
-        np.max(np.abs(answers[0] - answers[1])) > 1e-3
-    )  # a hundred times what the test above allows
-
-
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_identical_flows_factor(count: int) -> None:
     """(s + a)^(N-1) [s^2 + a s + k rho (s + v') e^(-s RTT)], worked out by hand from (15)."""
@@ -77,20 +63,6 @@ def test_identical_flows_factor(count: int) -> None:
     assert len(alone) == (count > 1)
     for one in alone.values():
         np.testing.assert_allclose(one.characteristic(s), s + a, rtol=1e-9)
-
-
-def test_identical_flows_one_by_one_have_the_same_characteristic_function() -> None:
-    link = {"capacity": 3e6}
-    together = fc.linearize(fc.dumbbell([fc.LDCC] * 3, link, rtt="50 ms"))
-    # Ever so slightly different laws are three classes.
-    apart = fc.linearize(
-        fc.dumbbell([fc.LDCC(w=20e3 + d) for d in (0, 1e-4, -1e-4)], link, rtt="50 ms")
-    )
-    s = np.array([0.3 + 0.2j, -1 + 3j, 2 - 5j])
-    (mode,) = together.deviations().values()
-    assert (together.n_states, apart.n_states) == (2, 4)
-    product = together.characteristic(s) * mode.characteristic(s) ** 2
-    np.testing.assert_allclose(apart.characteristic(s), product, rtol=1e-7)
 
 
 @pytest.mark.parametrize("make", networks.ALL, ids=lambda make: make.__name__)

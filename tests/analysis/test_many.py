@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.many import Verdicts, verdicts_at
+from fluidcc.analysis.stability import Verdicts, verdicts_at
 from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks

@@ -253,29 +253,6 @@ def test_differences_among_identical_sampled_flows_fade_as_their_multiplier_says
     assert (apart[1] / apart[0]) ** (1 / n) == pytest.approx(found, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda apart: fc.dumbbell(
-            [fc.LDCC(eta=0.4 + i * apart) for i in range(3)], {"capacity": 3e6}, rtt="50 ms"
-        ),
-        lambda apart: fc.dumbbell(
-            [fc.LDCC(eta=0.7 + i * apart) for i in range(4)], {"capacity": 1e6}, rtt="150 ms"
-        ),
-    ],
-)
-@pytest.mark.parametrize("period", [0.05, 0.15625, 0.4])
-def test_identical_flows_have_the_multipliers_of_flows_that_hardly_differ(
-    make: Any, period: float
-) -> None:
-    alike, apart = (fc.sampled_stability(make(step), period) for step in (0.0, 1e-9))
-    assert alike.stable is apart.stable
-    assert alike.decay_rate == pytest.approx(apart.decay_rate, rel=1e-6)
-    near = np.abs(alike.multipliers[:, None] - apart.multipliers) < 1e-6
-    for value, found in zip(alike.multipliers[:6], near[:6], strict=True):
-        assert found.sum() == np.sum(np.abs(alike.multipliers - value) < 1e-6), value
-
-
 def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(InvalidInput, match="the period is 0"):
         fc.sampled_stability(_net(), 0)

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.many import verdicts_at
+from fluidcc.analysis.stability import verdicts_at
 from fluidcc.sources import reno
 from fluidcc.sweeps.targets import find_target
 

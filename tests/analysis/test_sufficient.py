@@ -17,6 +17,7 @@ from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.sufficient import (
     Condition,
     Conditions,
+    exact_margin,
     lag_gains,
     own_and_gain,
     passes,
@@ -28,7 +29,7 @@ from fluidcc.sources import DelayedPrimal, ScalableSource
 
 def _frozen(net: fc.Network) -> Conditions:
     """Compared with the loop that the theorems are about."""
-    return sufficient_conditions(net, linearize(net, "open", delays="frozen"))
+    return sufficient_conditions(net, exact=exact_margin(linearize(net, "open", delays="frozen")))
 
 
 def _random(seed: int) -> fc.Network:

@@ -51,7 +51,7 @@ def test_constant_rates() -> None:
 def test_assembly() -> None:
     system = assemble(net(), 0.0)
     assert system.shape.routes == ((0, 1), (0,), (1,))
-    assert system.shape.flow_law[:2] == (-1, -1)  # a is off at 0, b has a constant rate
+    assert system.shape.law[:2] == (-1, -1)  # a is off at 0, b has a constant rate
     np.testing.assert_array_equal(system.numbers.base, [[0.02, 0.02, 0]])
     np.testing.assert_array_equal(system.numbers.q_max, [[0.25, np.inf]])
     np.testing.assert_array_equal(system.numbers.rate, [[0, 1e6, 0]])

@@ -15,7 +15,7 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, NoEquilibrium
 from fluidcc.network.flow_classes import apart, collapsed, identical, in_pairs
-from fluidcc.numerics.steady.search import Search
+from fluidcc.numerics.steady.follow import Search
 from fluidcc.symbols import e
 
 LINK: dict[str, Any] = {"capacity": "6 Mbit/s", "buffer": "100 packets"}

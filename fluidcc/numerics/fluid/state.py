@@ -12,18 +12,11 @@ history has one record a step, shared by all links and independent of the number
 
 from __future__ import annotations
 
-from typing import Any
-
-#: In compiled code the address of the first number; in Python all from there to the array's end.
-Floats = Any
-Ints = Any
+from ..layout import Floats, Ints, Layout
 
 
-class State:
+class State(Layout):
     """The two arrays of a run, read and written by name."""
-
-    F: Floats
-    I: Ints
 
     # --- how many, and how large ------------------------------------------------------------------
     n_flows: int
@@ -289,45 +282,9 @@ class State:
     samples: Floats
     ring: Floats  # records of the history
 
-    def __init__(self, F: Floats, I: Ints) -> None:
-        self.F, self.I = F, I
 
-    def start(self, name: str) -> int:
-        """Where an array begins in `F` or `I`."""
-        return int(self.I[PLACES[name][1]])
-
-
-def _places() -> dict[str, tuple[str, int]]:
-    """Return the kind of each name, and where its number is in `F` or `I`; of an array, where `I`
-    says where it begins.
-    """
-    kinds = {name: kind for name, kind in State.__annotations__.items() if name not in "FI"}
-    floats = [name for name, kind in kinds.items() if kind == "float"]
-    ints = [name for name, kind in kinds.items() if kind != "float"]
-    return {n: (kinds[n], k) for names in (floats, ints) for k, n in enumerate(names)}
-
-
-PLACES = _places()
-N_FLOATS = sum(kind == "float" for kind, _ in PLACES.values())  # that stand before all arrays
-N_INTS = len(PLACES) - N_FLOATS
-
-
-def _property(kind: str, place: int) -> property:
-    def get(self: State) -> Any:
-        if kind == "float":
-            return self.F[place]
-        if kind == "int":
-            return self.I[place]
-        return (self.F if kind == "Floats" else self.I)[self.I[place] :]
-
-    def put(self: State, value: Any) -> None:
-        (self.F if kind == "float" else self.I)[place] = value
-
-    return property(get, put)
-
-
-for _name, (_kind, _place) in PLACES.items():
-    setattr(State, _name, _property(_kind, _place))
+PLACES = State.places
+N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 
 
 # --- a record of the history ----------------------------------------------------------------------

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import FluidccError
-from fluidcc.numerics.linear.compiled.framing import framed
+from fluidcc.numerics.linear.compiled.elimination import framed
 from fluidcc.numerics.linear.pencil import unframed
 from fluidcc.numerics.linear.wiring import Blocks, core_of
 

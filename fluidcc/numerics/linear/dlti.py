@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import choice, explained, number, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput
+from fluidcc.base.tables import in_html
 from fluidcc.numerics.linear.bounds import difference_norm
 from fluidcc.numerics.linear.count import RootCount, count_right
 from fluidcc.numerics.linear.margins import Margins, margins
 from fluidcc.numerics.linear.pencil import Pencil
-from fluidcc.numerics.linear.ports import (
+from fluidcc.numerics.linear.respond import respond
+from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
+from fluidcc.numerics.linear.wiring import (
+    Blocks,
     Pick,
     checked,
     delayed_terms,
@@ -24,10 +29,9 @@ from fluidcc.numerics.linear.ports import (
     merged,
     names,
     rational,
+    stack,
+    wire,
 )
-from fluidcc.numerics.linear.respond import respond
-from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
-from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 
 __all__ = ["DelayLTI"]
 
@@ -146,26 +150,6 @@ class DelayLTI:
     n_states = property(lambda self: len(self._block.A), doc="n.")
     n_inputs = property(lambda self: self._block.ports[0], doc="External inputs m.")
     n_outputs = property(lambda self: self._block.ports[1], doc="External outputs p.")
-    B1 = property(
-        lambda self: self.B[:, : self.n_inputs], doc="From the external inputs to the states."
-    )
-    B2 = property(lambda self: self.B[:, self.n_inputs :], doc="From the channels to the states.")
-    C1 = property(
-        lambda self: self.C[: self.n_outputs], doc="From the states to the external outputs."
-    )
-    C2 = property(lambda self: self.C[self.n_outputs :], doc="From the states to the channels.")
-    D11 = property(
-        lambda self: self.D[: self.n_outputs, : self.n_inputs], doc="From inputs to outputs."
-    )
-    D12 = property(
-        lambda self: self.D[: self.n_outputs, self.n_inputs :], doc="From channels to outputs."
-    )
-    D21 = property(
-        lambda self: self.D[self.n_outputs :, : self.n_inputs], doc="From inputs to channels."
-    )
-    D22 = property(
-        lambda self: self.D[self.n_outputs :, self.n_inputs :], doc="From channels to channels."
-    )
 
     def __repr__(self) -> str:
         lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (
@@ -177,19 +161,10 @@ class DelayLTI:
         )
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         rows = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
-        body = "".join(
-            f"<tr><th>{k}</th><td>{escape(', '.join(v))}</td></tr>"
-            for k, v in rows.items()
-            if len(v) <= 20
-        )
+        table = [(k, ", ".join(v)) for k, v in rows.items() if len(v) <= 20]
         lags = ", ".join(f"{1e3 * lag:.4g}" for lag in self.delays[:20])
-        return (
-            f"<p>{escape(repr(self))}</p><table>{body}<tr><th>delays "
-            f"[ms]</th><td>{lags}</td></tr></table>"
-        )
+        return f"<p>{escape(repr(self))}</p>{in_html([*table, ('delays [ms]', lags)])}"
 
     # Values
 
@@ -346,7 +321,7 @@ class DelayLTI:
         t : array_like
             Times [s], none negative.
         """
-        return respond(self._block, t)
+        return self._respond(t, impulse=False)
 
     @explained
     def impulse(self, t: ArrayLike) -> Matrix:
@@ -358,7 +333,10 @@ class DelayLTI:
         t : array_like
             Times [s], none negative.
         """
-        return respond(self._block, t, impulse=True)
+        return self._respond(t, impulse=True)
+
+    def _respond(self, t: ArrayLike, impulse: bool) -> Matrix:
+        return respond(self._block, t, impulse)
 
     def to_control(self, omega: ArrayLike | None = None, pade: int | None = None) -> Any:
         """The block as an object of python-control.
@@ -382,17 +360,16 @@ class DelayLTI:
         if pade is not None:
             whole(pade, "pade", least=1, most=50)
         names = {"inputs": list(self.inputs), "outputs": list(self.outputs)}
-        if omega is not None and pade is None:
-            grid = np.atleast_1d(np.asarray(omega, float))
-            return control.frd(self.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
-        if pade is None and not len(self.delays):
-            return control.ss(self.A, self.B, self.C, self.D, **names)
-        if omega is not None or pade is None:
-            got = "both" if omega is not None else "neither"
+        if (omega is None) == (pade is None) and (len(self.delays) or omega is not None):
             raise InvalidInput(
                 "give the frequencies omega=, or the order pade= of at least 1 for every delay; "
-                f"got {got}"
+                f"got {'neither' if omega is None else 'both'}"
             )
+        if omega is not None:
+            grid = np.atleast_1d(np.asarray(omega, float))
+            return control.frd(self.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
+        if pade is None:
+            return control.ss(self.A, self.B, self.C, self.D, **names)
         block = Blocks(self.A, self.B, self.C, self.D, np.empty(0))
         filters = [_pade(float(lag), pade) for lag in self.delays]
         m, p, k = self.n_inputs, self.n_outputs, len(filters)
@@ -592,7 +569,7 @@ class DelayLTI:
 
     def _at_delays(self) -> DelayLTI:
         """The return ratio of a closed loop that is broken at all its delayed signals."""
-        k = len(self.delays)
+        (m, p), k = self._block.ports, len(self.delays)
         if not k:
             raise InvalidInput(
                 f"{self!r} has no delayed signal at which a loop could be broken; see at='ports'"
@@ -600,9 +577,9 @@ class DelayLTI:
         late = [f"delay{i}" for i in range(k)]
         return DelayLTI(
             self.A,
-            np.hstack((self.B2, np.zeros((self.n_states, k)))),
-            np.vstack((np.zeros((k, self.n_states)), self.C2)),
-            np.block([[np.zeros((k, k)), -np.eye(k)], [self.D22, np.zeros((k, k))]]),
+            np.hstack((self.B[:, m:], np.zeros((self.n_states, k)))),
+            np.vstack((np.zeros((k, self.n_states)), self.C[p:])),
+            np.block([[np.zeros((k, k)), -np.eye(k)], [self.D[p:, m:], np.zeros((k, k))]]),
             delays=self.delays,
             states=self.states,
             inputs=late,

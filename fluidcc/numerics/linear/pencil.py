@@ -19,21 +19,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.compiled.elimination import pivoted, plan, replay, sign
-from fluidcc.numerics.linear.compiled.framing import framed, tabled
+from fluidcc.numerics.linear.compiled.elimination import framed, pivoted, plan, replay, tabled
 from fluidcc.numerics.linear.wiring import Blocks, alike, of_one_pattern
 
-__all__ = [
-    "Complex", "Pencil", "Unlike", "Values", "pencils", "separator", "sparsely", "unframed",
-    "with_sums",
-]  # fmt: skip
+__all__ = ["Complex", "Pencil", "Unlike", "Values", "pencils", "separator", "unframed", "with_sums"]
 
 
 Floats = NDArray[np.float64]
+Complex = NDArray[np.complex128]
 
 
 def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> Blocks:
-    """The blocks of bordered pencils, as `fluidcc.numerics.linear.compiled.framing.framed` makes
+    """The blocks of bordered pencils, as `framed` makes
     them.
 
     Parameters
@@ -187,10 +184,8 @@ def _named(full: Floats, start: int, stop: int) -> Floats:
 
 def _of_one_pattern(pattern: NDArray[np.bool_]) -> list[Rows]:
     """Rows with entries at the same places."""
-    known: dict[bytes, list[int]] = {}
-    for i in np.flatnonzero(pattern.sum(axis=1) >= LEAST).tolist():
-        known.setdefault(pattern[i].tobytes(), []).append(i)
-    return [np.array(rows) for rows in known.values() if len(rows) > 1]
+    some = np.flatnonzero(pattern.sum(axis=1) >= LEAST)
+    return [some[rows] for rows in alike(pattern[some]) if len(rows) > 1]
 
 
 def _group(matrix: Floats, rows: Rows) -> tuple[Rows, _Shared | None]:
@@ -206,60 +201,6 @@ def _group(matrix: Floats, rows: Rows) -> tuple[Rows, _Shared | None]:
     if member.sum() < 2 or kept.sum() < LEAST:
         return rows[~member], None
     return rows[~member], _Shared(rows[member], support[kept], int(rows[0]), factor[:, member])
-
-
-# --- a bordered pencil at one point, pivoted ------------------------------------------------------
-
-
-Complex = NDArray[np.complex128]
-
-SPARSE = 200
-"""Unknowns from which on the zeros of a pencil are worth leaving out."""
-
-
-def sparsely(
-    value: Complex, rate: Complex, k: int, block: Complex, block_rate: Complex
-) -> tuple[complex, float, complex, bool]:
-    """What `fluidcc.numerics.linear.compiled.elimination.pivoted` says, by sparse factors.
-
-    The slope is the trace of inverse times rate, to which only rows of the rate that have entries
-    add. Many columns of the inverse together would be a task for threads, which wait for one
-    another.
-
-    Parameters
-    ----------
-    value, rate : array of complex (rows, columns)
-        A bordered pencil and its derivative.
-    k : int
-        Unknowns, in the first rows and columns.
-    block, block_rate : array of complex
-        Take the Schur complement and its derivative, infinite where the pencil is singular.
-    """
-    from scipy.sparse import csc_array
-    from scipy.sparse.linalg import splu
-
-    top = np.abs(value[:k, :k]).max(axis=1, initial=0.0)
-    scale = np.append(
-        np.exp2(-np.round(np.log2(np.where(top > 0, top, 1.0)))), np.ones(len(value) - k)
-    )
-    value, rate = value * scale[:, None], rate * scale[:, None]
-    try:
-        factors = splu(csc_array(value[:k, :k]))
-    except RuntimeError:
-        block[:] = block_rate[:] = complex(np.inf, np.inf)
-        return 0j, -np.inf, complex(np.inf, 0.0), True
-    pivots = np.concatenate((factors.U.diagonal(), factors.L.diagonal()))
-    parity = sign(factors.perm_r.astype(np.int64)) * sign(factors.perm_c.astype(np.int64))
-    slope, unit = 0j, np.eye(k, dtype=complex)
-    for r in np.flatnonzero(rate[:k, :k].any(axis=1)):
-        slope += rate[r, :k] @ factors.solve(unit[r])
-    across = np.array([factors.solve(column) for column in value[:k, k:].T]).T.reshape(k, -1)
-    back = np.array([factors.solve(row, "T") for row in value[k:, :k]]).reshape(-1, k)
-    block[:] = value[k:, k:] - value[k:, :k] @ across
-    block_rate[:] = rate[k:, k:] - rate[k:, :k] @ across
-    block_rate += back @ (rate[:k, :k] @ across - rate[:k, k:])
-    log = np.log(np.abs(pivots)).sum() - np.log(scale).sum()
-    return parity * complex(np.prod(pivots / np.abs(pivots))), float(log), slope, False
 
 
 # --- the pencil of a DelayLTI: determinant, inverse between the ports, derivatives ----------
@@ -397,10 +338,7 @@ class Pencil:
                 kept[left[~poor]] = fresh[~poor]
             left = left[poor]
         for i in np.concatenate((left, np.flatnonzero(at == 0))):
-            if self.size > SPARSE:
-                found = sparsely(*self._dense(at[i]), self.size, block[i], block_rate[i])
-            else:
-                found = pivoted(at[i], self.whole, self.table[0], block[i], block_rate[i])
+            found = pivoted(at[i], self.whole, self.table[0], block[i], block_rate[i])
             phase[i], log[i], rate[i], _ = found
         if not scaled:
             log = log - self.n * np.log(self.time)

@@ -9,44 +9,31 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import UNCOUNTED
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.tape import run
 
-from ..steady import slots as s
+from ..layout import Floats, at, copy
+from .state import State
 
-__all__ = ["TOLERANCE", "balanced", "change", "derivatives", "dropped", "evaluate", "rests"]
-
-
-_jit: Any = njit(**UNCOUNTED)
+__all__ = ["TOLERANCE", "balanced", "evaluate", "finite", "rests", "slopes"]
 
 
-@_jit
-def derivatives(I: Any, link: int) -> int:
-    """Where the derivatives of what a link gives begin in D: row by row those of its states,
-    mark, price and drop.
-    """
-    return I[link + s.GIVES] + I[link + s.COUNT] + 2 + I[link + s.DROPS]
+_jit: Any = njit(no_cpython_wrapper=True, **UNCOUNTED)
 
 
 @_jit
-def dropped(I: Any, D: Any, l: int) -> float:
-    """The ratio of its arrivals that link `l` drops."""
-    link = I[s.LINK] + l * s.LINK_SIZE
-    return D[I[link + s.GIVES] + I[link + s.COUNT] + 2] if I[link + s.DROPS] else 0.0
+def slopes(w: State, o: int, i: int) -> Floats:
+    """The derivatives of what an owner's law gives as number i."""
+    return at(w.told, w.slopes[o] + i * w.width[o])
 
 
 @_jit
-def change(I: Any, D: Any, l: int) -> float:
-    """How that ratio changes by the moves of the link's unknowns."""
-    link = I[s.LINK] + l * s.LINK_SIZE
-    if not I[link + s.DROPS]:
-        return 0.0
-    F, L, n, move, first = I[s.FLOWS], I[s.LINKS], I[link + s.COUNT], I[s.MOVE], I[link + s.STATES]
-    J = derivatives(I, link) + (n + 2) * (n + 2)
-    value = D[J] * D[I[s.QUEUE_SLOPE] + l] * D[move + F + l]
-    for i in range(n):
-        value += D[J + 1 + i] * D[move + first + i]
-    return value + (D[J + n + 1] * D[move + F + L + l] if I[link + s.HEARS] else 0.0)
+def finite(values: Floats, count: int) -> bool:
+    """Whether so many numbers are."""
+    for i in range(count):  # noqa: SIM110 - numba has no generators
+        if not np.isfinite(values[i]):
+            return False
+    return True
 
 
 # --- whether a point is an equilibrium ------------------------------------------------------------
@@ -61,49 +48,40 @@ singular.
 
 
 @_jit
-def balanced(I: Any, P: Any, D: Any, i: int) -> float:
+def balanced(w: State, i: int) -> float:
     """The size of what equation `i` balances: how its terms change as the unknowns change by
     their sizes.
     """
-    F, L, size = I[s.FLOWS], I[s.LINKS], I[s.SIZE]
+    F, L, o = w.n_flows, w.n_links, w.owner[i]
     if F <= i < F + L:
-        return 1.0 + D[size + L + i] / P[I[s.C] + i - F]
-    if F + L <= i < F + 2 * L:
-        return D[size + i]
-    j = I[I[s.OWNER] + i]
-    total = 0.0
-    if i < I[s.V_FIRST]:
-        flow = I[s.FLOW] + j * s.FLOW_SIZE
-        if I[flow + s.LAW] < 0:
-            return D[size + j]
-        k, first = I[flow + s.COUNT], I[flow + s.STATES]
-        J = I[flow + s.GIVES] + (k + 1) + (k if i < F else i - first) * (k + 4)
-        for other in range(k):
-            total += abs(D[J + other]) * D[size + first + other]
-        J += k
-        total += abs(D[J]) * D[size + j] + abs(D[J + 1] * D[I[s.E] + j])
-        total += abs(D[J + 2] * D[I[s.PI] + j]) + abs(D[J + 3] * D[I[s.PRICE] + j])
-        return total + (D[size + j] if i < F else 0.0)
-    link = I[s.LINK] + j * s.LINK_SIZE
-    k, first = I[link + s.COUNT], I[link + s.STATES]
-    J = derivatives(I, link) + (i - first) * (k + 2)
-    total += abs(D[J] * D[I[s.QUEUE] + j])
-    for other in range(k):
-        total += abs(D[J + 1 + other]) * D[size + first + other]
-    return total + abs(D[J + k + 1]) * D[size + F + L + j]
+        return 1.0 + w.size[i + L] / w.c[i - F]
+    if F + L <= i < F + 2 * L or w.law[o] < 0:
+        return w.size[i]
+    n, sizes = w.count[o], at(w.size, w.first[o])
+    by = slopes(w, o, n if i < F else i - w.first[o])
+    if o < F:
+        total = abs(by[n]) * w.size[o] + abs(by[n + 1] * w.e[o])
+        total += abs(by[n + 2] * w.pi[o]) + abs(by[n + 3] * w.price[o])
+        total += w.size[o] if i < F else 0.0
+    else:
+        total = abs(by[0] * w.queue[o - F]) + abs(by[n + 1]) * w.size[o + L]
+        by = at(by, 1)
+    for j in range(n):
+        total += abs(by[j]) * sizes[j]
+    return total
 
 
 @_jit
-def rests(I: Any, P: Any, D: Any, u: Any) -> bool:
-    """Whether every equation holds at `u`: its residual vanishes, or pushes against a bound.
+def rests(w: State) -> bool:
+    """Whether every equation holds: its residual vanishes, or pushes against a bound.
 
-    `D` has what `evaluate` and `sizes` find there.
+    It is for `u`, where `evaluate` and the sizes of unknowns have been found.
     """
-    for i in range(I[s.UNKNOWNS]):
-        left = D[I[s.G] + i]
-        if (left > 0 and u[i] >= P[I[s.UPPER] + i]) or (left < 0 and u[i] <= P[I[s.LOWER] + i]):
+    for i in range(w.n_unknowns):
+        left = w.residual[i]
+        if (left > 0 and w.u[i] >= w.upper[i]) or (left < 0 and w.u[i] <= w.lower[i]):
             continue
-        if not abs(left) <= TOLERANCE * balanced(I, P, D, i):
+        if not abs(left) <= TOLERANCE * balanced(w, i):
             return False
     return True
 
@@ -112,116 +90,89 @@ def rests(I: Any, P: Any, D: Any, u: Any) -> bool:
 
 
 @_jit
-def _run(I: Any, D: Any, law: int, to: int) -> None:
-    """Run a tape whose inputs stand in the registers; put what it gives at `to`."""
-    tape, r = I[s.TAPE] + law * s.TAPE_SIZE, I[s.REGISTERS]
-    first = r + I[tape + s.INPUTS]
-    for i in range(I[tape + s.CONSTANTS], I[tape + s.CONSTANTS_END]):
-        D[first] = D[i]
-        first += 1
-    run(I, I[tape + s.OPS], I[tape + s.OPS_END], D, r)
-    for i in range(I[tape + s.OUT], I[tape + s.OUT_END]):
-        D[to] = D[r + I[i]]
-        to += 1
+def _run(w: State, u: Floats, o: int, states: int, parameters: int) -> Floats:
+    """Run an owner's law, whose signals are in the registers, and return what it gives.
+
+    Its states and parameters are put into the registers from the given ones on.
+    """
+    law, r, n, told = w.law[o], w.registers, w.count[o], at(w.told, w.gives[o])
+    copy(at(r, states), at(u, w.first[o]), n)
+    start = w.par_start[o]
+    copy(at(r, parameters), at(w.par, start), w.par_start[o + 1] - start)
+    start = w.constant_start[law]
+    copy(at(r, w.inputs[law]), at(w.constant, start), w.constant_start[law + 1] - start)
+    run(w.instruction, w.instruction_start[law], w.instruction_start[law + 1], r, 0)
+    start = w.output_start[law]
+    for i in range(w.output_start[law + 1] - start):
+        told[i] = r[w.output[start + i]]
+    copy(at(w.residual, w.first[o]), told, n)
+    return told
 
 
 @_jit
-def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
+def _link(w: State, u: Floats, l: int) -> None:
     """What a link does: delay, loss, mark, price and drop, and the flows of its states."""
-    F, L, link, G = I[s.FLOWS], I[s.LINKS], I[s.LINK] + l * s.LINK_SIZE, I[s.G]
-    y, c, q_max = u[F + L + l], P[I[s.C] + l], P[I[s.Q_MAX] + l]
-    beyond = I[I[s.BEYOND] + l] == 1
-    over = u[F + l] if beyond else u[F + l] - q_max
-    queue = q_max if over > 0 else (u[F + l] + q_max if beyond else u[F + l])
+    o = w.n_flows + l
+    y, c, q_max, beyond, n = u[o + w.n_links], w.c[l], w.q_max[l], w.beyond[l] == 1, w.count[o]
+    over = u[o] if beyond else u[o] - q_max
+    queue = q_max if over > 0 else (u[o] + q_max if beyond else u[o])
     loss = over / (1.0 + over) if over > 0 else 0.0
     # At the kink: on into loss, or back into delay, by whether more arrives than leaves.
     filling = q_max > 0 and (over < 0 or (over == 0 and not y > c))
-    D[I[s.QUEUE] + l], D[I[s.LOSS] + l] = queue, loss
-    D[I[s.QUEUE_SLOPE] + l] = 1.0 if filling else 0.0
-    D[I[s.LOSS_SLOPE] + l] = 0.0 if filling else (1.0 - loss) ** 2
-    n, first, r, to = I[link + s.COUNT], I[link + s.STATES], I[s.REGISTERS], I[link + s.GIVES]
-    D[r] = queue
-    for i in range(n):
-        D[r + 1 + i] = u[first + i]
-    D[r + 1 + n] = y
-    r += n + 2
-    for i in range(I[link + s.PAR], I[link + s.PAR_END]):
-        D[r] = P[i]
-        r += 1
-    _run(I, D, I[link + s.LAW], to)
-    for i in range(n):
-        D[G + first + i] = D[to + i]
-    D[G + F + l] = y * (1.0 - dropped(I, D, l)) * (1.0 - loss) / c - 1.0
-    D[G + F + L + l] = -y
+    w.queue[l], w.loss[l] = queue, loss
+    w.queue_slope[l] = 1.0 if filling else 0.0
+    w.loss_slope[l] = 0.0 if filling else (1.0 - loss) ** 2
+    w.registers[0], w.registers[n + 1] = queue, y
+    told = _run(w, u, o, 1, n + 2)
+    w.mark[l], w.link_price[l] = told[n], told[n + 1]
+    w.drop[l] = told[n + 2] if w.drops[l] else 0.0
+    w.residual[o] = y * (1.0 - w.drop[l]) * (1.0 - loss) / c - 1.0
+    w.residual[o + w.n_links] = -y
 
 
 @_jit
-def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
+def _path(w: State, u: Floats, f: int) -> None:
     """The signals of a flow's path, and what it sends through each link."""
-    F, L = I[s.FLOWS], I[s.LINKS]
-    e, price, share, lost = P[I[s.BASE] + f], 0.0, float(I[flow + s.MANY]), 0.0
-    for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
-        l = I[I[s.HOP] + h]
-        link = I[s.LINK] + l * s.LINK_SIZE
-        D[I[s.PASSING] + h] = share
-        D[I[s.G] + F + L + l] += u[f] * share
-        drop = dropped(I, D, l)
-        through = (1.0 - D[I[s.LOSS] + l]) * (1.0 - drop)
+    e, price, share, lost = w.base[f], 0.0, float(w.many[f]), 0.0
+    for h in range(w.hop_start[f], w.hop_start[f + 1]):
+        l = w.hop[h]
+        arrival = w.n_flows + w.n_links + l
+        w.passing[h] = share
+        w.residual[arrival] += u[f] * share
         # At rest this throttle is 1; before, it keeps the queue at the first of several equal links
         # in series.
-        busy = (
-            min(1.0, P[I[s.C] + l] / max(u[F + L + l] * through, 1e-300))
-            if D[I[s.QUEUE] + l] > 0
-            else 1.0
-        )
+        busy, through = 1.0, (1.0 - w.loss[l]) * (1.0 - w.drop[l])
+        if w.queue[l] > 0:
+            busy = min(1.0, w.c[l] / max(u[arrival] * through, 1e-300))
         share *= through * busy
-        told = I[link + s.GIVES] + I[link + s.COUNT]
-        e += D[I[s.QUEUE] + l]
-        lost += (1.0 - lost) * D[
-            I[s.LOSS] + l
-        ]  # not 1 - survival, which loses the digits of small losses
-        lost += (1.0 - lost) * D[told]
-        lost += (1.0 - lost) * drop
-        price += D[told + 1]
-    D[I[s.E] + f], D[I[s.PI] + f], D[I[s.PRICE] + f] = e, lost, price
+        e += w.queue[l]
+        for part in (w.loss[l], w.mark[l], w.drop[l]):
+            lost += (1.0 - lost) * part  # not 1 - survival, which loses the digits of small losses
+        price += w.link_price[l]
+    w.e[f], w.pi[f], w.price[f] = e, lost, price
 
 
 @_jit
-def _flow(I: Any, P: Any, D: Any, u: Any, f: int) -> None:
+def _flow(w: State, u: Floats, f: int) -> None:
     """What a flow does: its path's signals, the flows of its states, and its rate."""
-    flow, G = I[s.FLOW] + f * s.FLOW_SIZE, I[s.G]
-    _path(I, P, D, u, f, flow)
-    if I[flow + s.LAW] < 0:
-        D[G + f] = P[I[s.RATE] + f] - u[f]
+    _path(w, u, f)
+    if w.law[f] < 0:
+        w.residual[f] = w.rate[f] - u[f]
         return
-    k, first, r, to = I[flow + s.COUNT], I[flow + s.STATES], I[s.REGISTERS], I[flow + s.GIVES]
-    for i in range(k):
-        D[r + i] = u[first + i]
-    r += k
-    D[r], D[r + 1], D[r + 2], D[r + 3] = D[I[s.E] + f], D[I[s.PI] + f], D[I[s.PRICE] + f], u[f]
-    r += 4
-    for i in range(I[flow + s.PAR], I[flow + s.PAR_END]):
-        D[r] = P[i]
-        r += 1
-    _run(I, D, I[flow + s.LAW], to)
-    for i in range(k):
-        D[G + first + i] = D[to + i]
-    D[G + f] = D[to + k] - u[f]
+    n = w.count[f]
+    r = at(w.registers, n)
+    r[0], r[1], r[2], r[3] = w.e[f], w.pi[f], w.price[f], u[f]
+    w.residual[f] = _run(w, u, f, 0, n + 4)[n] - u[f]
 
 
-@_jit
-def evaluate(I: Any, P: Any, D: Any, u: Any) -> bool:
-    """Put the residual at `u` and the derivatives of all laws into `D`; whether all of it is
-    finite.
+@njit(**COUNTED)
+def evaluate(w: State, ahead: bool) -> bool:
+    """Find the residual at `u`, or `ahead` at `end`, and the derivatives of all laws; whether all
+    of it is finite.
     """
-    for l in range(I[s.LINKS]):
-        _link(I, P, D, u, l)
-    for f in range(I[s.FLOWS]):
-        _flow(I, P, D, u, f)
-    for i in range(I[s.G], I[s.G] + I[s.UNKNOWNS]):
-        if not np.isfinite(D[i]):
-            return False
-    for i in range(I[s.TOLD], I[s.TOLD_END]):  # noqa: SIM110 - numba has no generators
-        if not np.isfinite(D[i]):
-            return False
-    return True
+    u = w.end if ahead else w.u
+    for l in range(w.n_links):
+        _link(w, u, l)
+    for f in range(w.n_flows):
+        _flow(w, u, f)
+    return finite(w.residual, w.n_unknowns) and finite(w.told, w.n_told)

@@ -194,7 +194,12 @@ def test_delayed_terms_give_back_their_matrices_bit_by_bit_or_to_rounding() -> N
     ):
         system = fc.DelayLTI.retarded(-np.eye(6), (matrix, 1.0))
         assert len(system.delays) == channels
-        np.testing.assert_allclose(system.B2 @ system.C2, matrix, rtol=1e-15, atol=0)
+        np.testing.assert_allclose(
+            system.B[:, system.n_inputs :] @ system.C[system.n_outputs :],
+            matrix,
+            rtol=1e-15,
+            atol=0,
+        )
 
 
 @pytest.mark.parametrize("seed", range(5))

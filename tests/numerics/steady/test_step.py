@@ -12,9 +12,8 @@ from sympy import log, symbols
 
 import fluidcc as fc
 from fluidcc.equilibria.assembly import Assembled, assemble
-from fluidcc.numerics.steady import slots as s
-from fluidcc.numerics.steady.follow import projected_step
-from fluidcc.numerics.steady.search import Numbers, Search, rows
+from fluidcc.numerics.steady.follow import Search
+from fluidcc.numerics.steady.step import projected_step
 from fluidcc.symbols import c, e, pi, price, x_tau, y
 
 
@@ -70,13 +69,12 @@ def place(system: Assembled, queues: tuple[float, ...], seed: int = 0) -> Any:
 def moved(system: Assembled, u: Any, h: float) -> Any:
     """The move of one step."""
     search = Search(system.shape)
-    I, D = search.arrays
+    w, n = search.state, len(u)
     search.residual(system.numbers, 0, u)
-    D[I[s.SIZE] : I[s.SIZE] + len(u)] = np.abs(u) + 0.1
-    endless = np.full_like(system.numbers.lower, np.inf)
-    free = system.numbers._replace(lower=-endless, upper=endless)
-    assert projected_step(I, rows(free)[0], D, u, h)
-    return D[I[s.MOVE] : I[s.MOVE] + len(u)].copy()
+    w.size[:n] = np.abs(u) + 0.1
+    w.lower[:n], w.upper[:n] = -np.inf, np.inf
+    assert projected_step(w, h)
+    return w.move[:n].copy()
 
 
 @pytest.mark.parametrize("h", [0.1, 1e3])
@@ -143,17 +141,4 @@ def test_a_busy_queue_passes_its_capacity_on() -> None:
     )  # the first link has capacity 2; the second an empty queue
     search = Search(system.shape)
     search.residual(system.numbers, 0, u)
-    I, D = search.arrays
-    np.testing.assert_allclose(D[I[s.PASSING] :][:6], [1, 0.5, 0.5, 1, 1, 1])
-
-
-def test_points_do_not_depend_on_one_another() -> None:
-    one = network()
-    many = Numbers(*(np.repeat(a, 5, axis=0) for a in one.numbers))
-    many.c[:, 0] = np.linspace(1, 3, 5)
-    many.link_par[:, 0] = many.c[:, 0]
-    search = Search(one.shape)
-    together = search.everywhere(many)
-    for i in (3, 0, 4):
-        alone = search.everywhere(Numbers(*(a[i : i + 1] for a in many)))
-        np.testing.assert_array_equal(alone.u[0], together.u[i])
+    np.testing.assert_allclose(search.state.passing[:6], [1, 0.5, 0.5, 1, 1, 1])

@@ -8,7 +8,7 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
-from fluidcc.numerics.linear.compiled.framing import outlook
+from fluidcc.numerics.linear.compiled.elimination import outlook
 from fluidcc.numerics.linear.compiled.loci import SMALL, WEAK, assign, reach, trace
 from fluidcc.numerics.linear.compiled.points import (
     BOTH,

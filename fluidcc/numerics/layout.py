@@ -1,0 +1,206 @@
+"""Arrays of numbers that are read and written by name, in Python and in compiled code.
+
+All numbers of a `Layout` stand in one array of floats `F` and one of integers `I`, so that compiled
+code is handed two addresses, whatever is in them. The first floats and integers are its scalars,
+and of each of its arrays an integer says where it begins. Code that takes so many arrays one by one
+takes many times as long to compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numba import config, types
+from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+from fluidcc.numerics.compiling import njit
+
+__all__ = ["Floats", "Ints", "Layout", "LayoutType", "at", "clear", "copy"]
+
+#: In compiled code the address of the first number; in Python all from there to the array's end.
+Floats = Any
+Ints = Any
+
+
+class Layout:
+    """Two arrays whose parts are named by the annotations of a subclass.
+
+    These are ``float`` and ``int`` for scalars, `Floats` and `Ints` for arrays.
+
+    Attributes
+    ----------
+    places : dict of str to (str, int)
+        The kind of each name, and where its number is in `F` or `I`; of an array, where `I` says
+        where it begins.
+    sizes : dict of str to int
+        How many floats and integers stand before all arrays.
+    """
+
+    F: Floats
+    I: Ints
+    places: ClassVar[dict[str, tuple[str, int]]]
+    sizes: ClassVar[dict[str, int]]
+
+    def __init__(self, F: Floats, I: Ints) -> None:
+        self.F, self.I = F, I
+
+    def __init_subclass__(cls) -> None:
+        kinds: dict[str, str] = cls.__annotations__
+        floats = [name for name, kind in kinds.items() if kind == "float"]
+        ints = [name for name, kind in kinds.items() if kind != "float"]
+        cls.places = {n: (kinds[n], k) for names in (floats, ints) for k, n in enumerate(names)}
+        cls.sizes = {"Floats": len(floats), "Ints": len(ints)}
+        for name, (kind, place) in cls.places.items():
+            setattr(cls, name, _property(kind, place))
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Return the two arrays with these scalars and arrays; every name has to be given."""
+        new, size = cls(np.empty(0), np.empty(0, np.int64)), dict(cls.sizes)
+        parts: dict[str, list[Any]] = {kind: [np.zeros(count)] for kind, count in size.items()}
+        for name, (kind, _) in cls.places.items():
+            if kind in parts:
+                parts[kind].append(np.ravel(values[name]))
+                values[name] = size[kind]
+                size[kind] += parts[kind][-1].size
+        new.F, new.I = np.concatenate(parts["Floats"]), np.concatenate(parts["Ints"]).astype(int)
+        for name, (kind, place) in cls.places.items():
+            (new.F if kind == "float" else new.I)[place] = values[name]
+        return new
+
+    def start(self, name: str) -> int:
+        """Return where an array begins in `F` or `I`."""
+        return int(self.I[self.places[name][1]])
+
+
+def _property(kind: str, place: int) -> property:
+    def get(self: Layout) -> Any:
+        if kind == "float":
+            return self.F[place]
+        if kind == "int":
+            return self.I[place]
+        return (self.F if kind == "Floats" else self.I)[self.I[place] :]
+
+    def put(self: Layout, value: Any) -> None:
+        (self.F if kind == "float" else self.I)[place] = value
+
+    return property(get, put)
+
+
+# --- in compiled code -----------------------------------------------------------------------------
+
+
+_P = types.CPointer(types.float64)
+_Q = types.CPointer(types.int64)
+_KINDS = {"float": types.float64, "int": types.int64, "Floats": _P, "Ints": _Q}
+
+
+class LayoutType(types.Type):
+    """A `Layout` in compiled code: the addresses of its two arrays."""
+
+    def __init__(self, layout: type[Layout]) -> None:
+        self.layout = layout
+        super().__init__(f"{layout.__module__}.{layout.__qualname__}")
+
+
+@register_model(LayoutType)
+class _Model(models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, [("F", _P), ("I", _Q)])
+
+
+@infer_getattr
+class _Names(AttributeTemplate):
+    key = LayoutType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:
+        return _KINDS[kind.layout.places[name][0]] if name in kind.layout.places else None
+
+
+def _place(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
+    """The address of a scalar, or of the number that says where an array begins."""
+    what, place = kind.layout.places[name]
+    arrays = cgutils.create_struct_proxy(kind)(context, builder, value=run)
+    word = context.get_constant(types.int64, place)
+    return builder.gep(arrays.F if what == "float" else arrays.I, [word])
+
+
+@lower_getattr_generic(LayoutType)
+def _get(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
+    found, what = builder.load(_place(context, builder, kind, run, name)), kind.layout.places[name]
+    if what[0] in ("float", "int"):
+        return found
+    arrays = cgutils.create_struct_proxy(kind)(context, builder, value=run)
+    return builder.gep(arrays.F if what[0] == "Floats" else arrays.I, [found])
+
+
+@lower_setattr_generic(LayoutType)
+def _set(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
+    builder.store(args[1], _place(context, builder, sig.args[0], args[0], name))
+
+
+@typeof_impl.register(Layout)
+def _typeof(value: Layout, context: Any) -> LayoutType:
+    return LayoutType(type(value))
+
+
+@unbox(LayoutType)
+def _from_python(kind: Any, value: Any, c: Any) -> NativeValue:
+    """The addresses of the arrays of a `Layout`, which keeps them."""
+    made = cgutils.create_struct_proxy(kind)(c.context, c.builder)
+    for name, dtype in (("F", types.float64), ("I", types.int64)):
+        array, of = c.pyapi.object_getattr_string(value, name), types.Array(dtype, 1, "C")
+        native = c.unbox(of, array).value
+        setattr(made, name, c.context.make_array(of)(c.context, c.builder, native).data)
+        c.context.nrt.decref(c.builder, of, native)
+        c.pyapi.decref(array)
+    return NativeValue(made._getvalue())
+
+
+def _at_python(array: Any, places: int) -> Any:
+    return array[places:]
+
+
+if config.DISABLE_JIT:
+    at: Callable[..., Any] = _at_python
+else:
+
+    @intrinsic
+    def at(typingctx, array, places):  # type: ignore[no-untyped-def]
+        """The address so many places behind another one."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return builder.gep(args[0], [context.cast(builder, args[1], sig.args[1], types.int64)])
+
+        return array(array, places), codegen
+
+
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+
+
+@njit(**_CFG)
+def copy(target: Floats, source: Floats, count: int) -> None:
+    """Copy so many numbers."""
+    for i in range(count):
+        target[i] = source[i]
+
+
+@njit(**_CFG)
+def clear(target: Floats, count: int) -> None:
+    """Put zeros into so many places."""
+    for i in range(count):
+        target[i] = 0
