@@ -45,14 +45,13 @@ def counted_anew(net: Network, run: xr.Dataset) -> xr.Dataset:
         return run
     before = FinalState.of(run)
     flown = _in_flight(net, before)
-    names = [str(name) for name in before.arrays["flow"]]
     changes = {}
     for name, places in mine.items():
-        k = names.index(name)
-        if before.arrays["flow_on"][k] == s.ON:
-            states = before.row("flow_states", k)
+        was = before.flows[name]
+        if was["on"] == s.ON:
             changes["flow", name] = {
-                j: first + share * flown[name] - states[j] for j, (first, share) in places.items()
+                j: first + share * flown[name] - was["states"][j]
+                for j, (first, share) in places.items()
             }
     return run.assign(final_state=("final_state_byte", nudged(run["final_state"].values, changes)))
 
@@ -88,20 +87,14 @@ def _in_flight(net: Network, before: FinalState) -> dict[str, float]:
         since=before.time,
     )
     before.place(space)
-    resume(space.state, before.time, before.step)
+    resume(space.state, before.time, before.about["step"])
     heard = space.state.entry_time  # when that was sent of which a class hears now
     leaves = space.state.leaf
-    names = [str(name) for name in before.arrays["flow"]]
     here = {f.name: c for f, c in zip(at.flows, at.flow_class, strict=True)}
-    head = before.arrays["record_head"]
+    head, _, _, own, _ = before.parts
     return {
-        names[i]: _integral(
-            head,
-            before.arrays["record_own"][:, k],
-            float(heard[leaves[here[names[i]]]]),
-            before.time,
-        )
-        for k, i in enumerate(before.arrays["own"])
+        name: _integral(head, own[:, k], float(heard[leaves[here[name]]]), before.time)
+        for k, name in enumerate(before.about["own"])
     }
 
 

@@ -207,8 +207,7 @@ class Workspace(Arrays):
             (switches, "switch_value together pending crossed_switch"), (3 * switches, "switched"),
             (rules, "rule_base rule_period rule_gap"), (2, "rule_result"),
         ):  # fmt: skip
-            for name in names.split():
-                self.room(name, size)
+            self.rooms(names.split(), size)
 
     def _pools(self, times: NDArray[np.float64]) -> None:
         """What is read and written while running; the heap and the ring stand last, since they

@@ -18,9 +18,9 @@ PACKET = 8000.0
 
 def kept(run: Any, net: fc.Network, flow: int = 0) -> float:
     """F of a flow in the final state of a run [packet]."""
-    final = FinalState.of(run)
-    law = net.flows[str(final.arrays["flow"][flow])].law
-    return float(final.row("flow_states", flow)[[plain(z) for z in law.states].index("F")])
+    name = net.flow_names[flow]
+    states = FinalState.of(run).flows[name]["states"]
+    return float(states[[plain(z) for z in net.flows[name].law.states].index("F")])
 
 
 def network(law: fc.Source, **more: Any) -> fc.Network:
