@@ -20,7 +20,7 @@ from fluidcc.analysis.change import conditions, shifted, sizes
 from fluidcc.analysis.operating_point import with_alone
 from fluidcc.analysis.point import residual
 from fluidcc.base.errors import warn
-from fluidcc.laws.trackers import trackers
+from fluidcc.laws.steady import trackers
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:

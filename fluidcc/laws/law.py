@@ -378,6 +378,8 @@ class Source(Law):
         `Network.flow` has in its `pattern`.
     gain, penalty : Expr, optional
         k and v of a law of the form x' = k x (U'(x) - v - e' - loss).
+    threshold : Expr, optional
+        Queueing delay above which it backs off [s], in its states, parameters and the round trip.
 
     See `Law` for the others.
     """
@@ -387,6 +389,7 @@ class Source(Law):
     traffic: str = ""
     gain: Expr | None = None
     penalty: Expr | None = None
+    threshold: Expr | None = None
 
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS
@@ -394,9 +397,9 @@ class Source(Law):
     constants: ClassVar[tuple[Symbol, ...]] = (e_b, packet)
 
     def __post_init__(self) -> None:
-        if self.utility is not None:
-            utility = expression(self.utility, f"{self.name}: the utility")
-            object.__setattr__(self, "utility", utility)
+        for what in ("utility", "threshold"):
+            if (given := getattr(self, what)) is not None:
+                object.__setattr__(self, what, expression(given, f"{self.name}: the {what}"))
         super().__post_init__()
         if self.window is not None and self.window not in self.flow:
             raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")

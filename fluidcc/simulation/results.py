@@ -11,7 +11,7 @@ from fluidcc.base.errors import NotFinite
 from fluidcc.network.network import Network
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.tables import event_of
-from fluidcc.simulation.workspace import Workspace, sample_rows
+from fluidcc.simulation.workspace import Workspace
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
         "utilisation": space.link_rows(s.SDEPART) / capacity,
     }
     # All at once, since a check of each takes three times as long.
-    known = space.rows(0, sample_rows(at) - at.n_states)
-    finite = np.all(np.isfinite(known)) and np.all(np.isfinite(made["utilisation"]))
+    finite = space.finite() and np.all(np.isfinite(made["utilisation"]))
     data: dict[str, Sampled] = {}
     for name, (dim, row, unit, about) in _VARIABLES.items():
         if name in ("price", "link_price") and not at.pricing:
@@ -218,15 +217,12 @@ def _states(space: Workspace) -> dict[str, Sampled]:
     ):
         made: dict[str, tuple[NDArray[np.float64], str]] = {}
         for g in groups:
-            rows = space.state_rows(g.states, len(g.own) * g.size)
-            for j, z in enumerate(g.own):
-                nothing = np.full((len(order), rows.shape[1]), np.nan)
+            for z in g.own:
+                nothing = np.full((len(order), int(space.state.n_samples)), np.nan)
                 full, _ = made.setdefault(
                     f"{g.law.name}_{plain(z)}", (nothing, str(g.law.units[z]))
                 )
-                own = rows[j * g.size : (j + 1) * g.size]
-                # A state held at 0 leaves it along a polynomial, which rounding may start below.
-                full[g.members] = np.maximum(own, 0.0) if g.law.lower.get(z) == 0 else own
+                full[g.members] = space.states_of(g, z)
         for name, (full, unit) in made.items():
             data[name] = _labelled(dim, full[order], unit, f"state of {name.split('_')[0]}")
     return data

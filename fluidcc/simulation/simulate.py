@@ -174,8 +174,7 @@ def simulate(
     result = dataset(net, space, times, seconds, used, final)
     for text in unheard(at):
         warn(text, stacklevel=3)
-    said = doubts(at, lambda variable, flow: result[variable].sel(flow=flow).values)
-    result.attrs["warnings"] = "; ".join(said)
+    result.attrs["warnings"] = "; ".join(doubts(space))
     return result
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.simulation.in_flight import counted_anew
-from fluidcc.simulation.restart import FinalState
+from fluidcc.simulation.restart import FinalState, counted_anew
 from fluidcc.symbols import plain
 
 PACKET = 8000.0
