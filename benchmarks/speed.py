@@ -244,7 +244,7 @@ def calls() -> Iterator[Row]:
     how: dict[str, Any] = {"until": P1.until, "delays": delays(P1), "engine": "fused"}
     ds = fc.simulate(net, **how)
     arrays = {k: (v.dims, v.values, v.attrs) for k, v in ds.data_vars.items() if "time" in v.dims}
-    coords = {"time": ("time", ds.time.values, ds.time.attrs)}
+    coords: dict[str, Any] = {"time": ("time", ds.time.values, ds.time.attrs)}
     coords |= {dim: (dim, ds[dim].values.tolist()) for dim in ("flow", "link")}
     whole, parts, built = [], [], []
     for _ in range(CALLS):

@@ -92,7 +92,7 @@ def _path_delays(space: Workspace) -> list[str]:
             if seen[-1] > (1 + MISLED) * empty and seen[-1] < trip.max() * (1 + MISLED):
                 forgets = any(keeper in tick.update for tick in group.law.ticks)
                 misled[name] = (float(seen[-1]), empty, "not lately" if forgets else "never")
-            if group.law.threshold is not None:
+            if at.flows[i].law.threshold is not None:
                 limit = _threshold(space, group, n, trip)
                 least = float((trip - seen)[late].min())
                 if least > limit:
@@ -104,7 +104,8 @@ def _threshold(space: Workspace, group: Group, n: int, trip: NDArray[np.float64]
     """Queueing delay above which member `n` backs off [s], where the round trip of the later half
     is largest.
     """
-    law, i = group.law, group.members[n]
+    i = group.members[n]
+    law = space.at.flows[i].law
     back = float(space.state.return_delay[space.at.flow_class[i]])
     k = len(trip) // 2 + int(np.argmax(trip[len(trip) // 2 :]))
     known = dict(zip(law.params, space.flow_parameters(i).tolist(), strict=True))

@@ -313,7 +313,8 @@ class Workspace(Arrays):
     def finite(self) -> bool:
         """Whether all samples of what flows and links show are finite."""
         at, nf, nc, nl = self.at, len(self.at.flows), len(self.at.classes), len(self.at.links)
-        fine = np.isfinite(self.rows(0, sample_rows(at) - at.n_states)).all(axis=1)
+        known = self.rows(0, sample_rows(at) - at.n_states)
+        fine: Any = np.isfinite(known).all(axis=1)
         if not at.pricing:  # prices are not sampled
             fine[nf + s.SPRICE * nc :][:nc] = True
             fine[nf + s.SCLASSROWS * nc + s.SLPRICE * nl :][:nl] = True
