@@ -36,6 +36,7 @@ from fluidcc.symbols import (
     packet,
     plain,
     q_max,
+    symbols_of,
 )
 
 __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal", "tfrc_rate"]
@@ -403,6 +404,12 @@ class Source(Law):
         super().__post_init__()
         if self.window is not None and self.window not in self.flow:
             raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")
+        known = {*self.flow, *self.params, *symbols_of(RTT)}
+        if self.threshold is not None and (strange := symbols_of(self.threshold) - known):
+            raise LawError(
+                f"{self.name}: the threshold depends on {', '.join(sorted(map(plain, strange)))}; "
+                "give it in states, parameters and the round trip"
+            )
 
     @property
     def static_window(self) -> Symbol | None:
