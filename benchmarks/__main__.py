@@ -13,10 +13,11 @@ from functools import partial
 from benchmarks import cluster, delay, sweep
 from benchmarks.binomial import formulas, intervals
 from benchmarks.reference.cases import P1, P2
-from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
+from benchmarks.speed import Row, Skipped, array_step, calls, first_result, ratio, scaling
 from benchmarks.stability import stability
 
 PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
+    "calls": [calls],
     "ratio": [lambda: ratio(P1), lambda: ratio(P2)],
     "array": [array_step],
     "first": [first_result],

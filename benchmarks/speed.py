@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from benchmarks.networks import as_network, crowd, delays, error, relative
 from benchmarks.reference.cases import P1, P2
@@ -21,6 +22,7 @@ __all__ = [
     "Row",
     "Skipped",
     "array_step",
+    "calls",
     "fastest",
     "first_result",
     "in_a_row",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[1]
+CALLS = 300
 ERROR = 1e-8  # at which the two are compared: the cheapest setting of each that is no worse
 LADDER = [m * 10.0**-p for p in range(5, 12) for m in (8, 5, 3, 2, 1)]
 REPEATS = 40
@@ -229,6 +232,39 @@ def array_step() -> Iterator[Row]:
         wanted, met = ("<= 0.5 ms", seconds <= 0.5e-3) if case is P1 else ("", None)
         value = f"{seconds * 1e3:.3f} ms (rtol {rtol:.0e}, error {wrong:.1e})"
         yield Row(f"{case.name.upper()} array step", value, wanted, met)
+
+
+def calls() -> Iterator[Row]:
+    """Whole calls on P1, as a user waits for them once all is compiled; the least of many, taken in
+    turn with what xarray needs to build the same Dataset from arrays that are there.
+    """
+    import fluidcc as fc
+
+    net = as_network(P1)
+    how: dict[str, Any] = {"until": P1.until, "delays": delays(P1), "engine": "fused"}
+    ds = fc.simulate(net, **how)
+    arrays = {k: (v.dims, v.values, v.attrs) for k, v in ds.data_vars.items() if "time" in v.dims}
+    coords: dict[str, Any] = {"time": ("time", ds.time.values, ds.time.attrs)}
+    coords |= {dim: (dim, ds[dim].values.tolist()) for dim in ("flow", "link")}
+    whole, parts, built = [], [], []
+    for _ in range(CALLS):
+        began = perf_counter()
+        parts.append(fc.simulate(net, **how).attrs["solve_seconds"])
+        whole.append(perf_counter() - began)
+        began = perf_counter()
+        xr.Dataset(arrays, coords, ds.attrs)
+        built.append(perf_counter() - began)
+    call, solve, least = (1e3 * min(times) for times in (whole, parts, built))
+    value = f"{call:.2f} ms, {call / least:.1f} times the Dataset alone (the solve: {solve:.3f} ms)"
+    yield Row("P1 simulate, call", value, "<= 2", call <= 2 * least)
+    verdicts = []
+    for _ in range(CALLS):
+        began = perf_counter()
+        fc.stability(net)
+        verdicts.append(perf_counter() - began)
+    call = 1e3 * min(verdicts)
+    value = f"{call:.2f} ms, {call / least:.1f} times that Dataset"
+    yield Row("P1 stability, call", value, "<= 3", call <= 3 * least)
 
 
 FIRST = """

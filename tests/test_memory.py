@@ -32,15 +32,12 @@ def test_laws_and_what_was_worked_out_of_them_are_forgotten() -> None:
         fc.Source("S3", flow={x: a}, out={"rate": x}, params={a: 1.0}, units={x: "bit/s", a: "1"})
 
 
-def test_texts_of_fused_steps_are_forgotten_beyond_a_number(
+def test_structures_of_fused_steps_are_forgotten_beyond_a_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fused, "MOST_TEXTS", 3)
-    monkeypatch.setattr(fused, "_texts", {})
-    layouts = [
-        lay_out(fc.dumbbell([fc.LDCC] * n, {"capacity": "3 Mbit/s"}, rtt="50 ms"))
-        for n in range(1, 7)
-    ]
-    texts = [fused._full_text(at) for at in layouts]
-    assert len(fused._texts) == 3
-    assert [fused._full_text(at) for at in layouts] == texts
+    monkeypatch.setattr(fused, "MOST_STRUCTURES", 3)
+    monkeypatch.setattr(fused, "_addresses", {})
+    for n in range(1, 7):
+        net = fc.dumbbell([fc.LDCC] * n, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+        fused.fused_address(lay_out(net), build=False)
+    assert len(fused._addresses) == 3

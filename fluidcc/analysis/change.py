@@ -21,7 +21,7 @@ from fluidcc.analysis.point import BUSY, FULL, LISTS, NUMBERS, own_states, resid
 from fluidcc.analysis.wiring import ARRAYS, Matrices, sources
 from fluidcc.base.errors import SolverError, warn
 from fluidcc.equilibria.assembly import flow_numbers, link_numbers
-from fluidcc.laws.trackers import trackers
+from fluidcc.laws.steady import trackers
 from fluidcc.network.parameters import Parameters
 from fluidcc.symbols import c, e_b, plain, q_max
 

@@ -16,7 +16,7 @@ from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.base.progress import Progress
-from fluidcc.laws.trackers import levels
+from fluidcc.laws.steady import levels
 from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI

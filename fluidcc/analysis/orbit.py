@@ -33,7 +33,7 @@ from fluidcc.laws import Law
 from fluidcc.network.network import Network, require_network
 from fluidcc.network.patterns import quantity
 from fluidcc.numerics.periodic import find_recurrence, nearest_recurrence
-from fluidcc.simulation.in_flight import counted_anew
+from fluidcc.simulation.restart import counted_anew
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fluidcc.laws import Law
 from fluidcc.laws.linear import Branch, branch_function
-from fluidcc.laws.trackers import trackers
+from fluidcc.laws.steady import trackers
 from fluidcc.symbols import (
     LINK_INPUTS,
     SOURCE_INPUTS,

@@ -18,8 +18,7 @@ from fluidcc.equilibria.assembly import own_states
 from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import ReturnMap, return_map, smooth_pieces
-from fluidcc.simulation.in_flight import counted_anew
-from fluidcc.simulation.restart import nudged
+from fluidcc.simulation.restart import counted_anew, nudged
 from fluidcc.simulation.simulate import simulate
 from fluidcc.symbols import plain, unfold
 
@@ -160,7 +159,7 @@ def movable(law: Law) -> list[int]:
 
 
 def _fixed(law: Law, z: Any) -> bool:
-    from fluidcc.laws.trackers import trackers
+    from fluidcc.laws.steady import trackers
 
     if z in trackers(law):
         return True

@@ -62,7 +62,8 @@ def _table() -> dict[str, tuple[float, Dimension]]:
 
 _UNITS = _table()
 _NUMBER = re.compile(
-    r"\s*([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?inf(?:inity)?\b|[+-]?nan\b)"
+    r"\s*([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    r"|[+-]?inf(?:inity)?\b|[+-]?nan\b)"
     r"\s*(.*?)\s*$"
 )
 _EXAMPLES = {

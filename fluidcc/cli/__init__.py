@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = make_parser().parse_args(argv)
     with warnings.catch_warnings():
-        warnings.showwarning = _warn  # type: ignore[assignment]  # the rest of its arguments says where in the code
+        # The rest of its arguments says where in the code.
+        warnings.showwarning = _warn  # type: ignore[assignment]
         try:
             args.run(args)
             sys.stdout.flush()

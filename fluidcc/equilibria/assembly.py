@@ -16,7 +16,7 @@ from fluidcc.base.arguments import number
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape
-from fluidcc.laws.trackers import levels, trackers
+from fluidcc.laws.steady import levels, trackers
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.patterns import Modulated
 from fluidcc.numerics.steady.state import Numbers, Shape

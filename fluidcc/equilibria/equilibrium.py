@@ -30,8 +30,15 @@ from fluidcc.equilibria.assembly import (
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
 from fluidcc.laws.linear import standing
-from fluidcc.laws.steady import FEW, few_packets, refuse_unsteady, window_name
-from fluidcc.laws.trackers import settled, trackers, with_levels
+from fluidcc.laws.steady import (
+    FEW,
+    few_packets,
+    refuse_unsteady,
+    settled,
+    trackers,
+    window,
+    with_levels,
+)
 from fluidcc.network.flow_classes import Collapsed, apart, collapsed, identical, in_pairs
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters, evaluated
@@ -345,9 +352,9 @@ def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: 
     """
     least = np.full(rates.shape, math.inf)
     for k, (name, flow) in enumerate(net.flows.items()):
-        window = window_name(flow.law)
-        if window in states[name]:  # a flow that is off has none
-            least[..., k] = states[name][window]
+        own = plain(window(flow.law) or "")
+        if own in states[name]:  # a flow that is off has none
+            least[..., k] = states[name][own]
     return np.where(rates > 0, least, math.inf)
 
 

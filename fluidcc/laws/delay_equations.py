@@ -13,7 +13,7 @@ from sympy.core.function import AppliedUndef
 
 from fluidcc.base.arguments import numbers, shown
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
-from fluidcc.laws.kernel_text import decided_text, scalar_text
+from fluidcc.laws.kernels import decided_text, scalar_text
 from fluidcc.laws.switches import Collector, Switched
 from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.dde import solve as numeric

@@ -95,10 +95,12 @@ class Handwritten(Function):
 
 @lru_cache(maxsize=64)
 def _function(text: str) -> Callable[..., Any]:
-    tree = ast.parse(text)
+    tree: Any = ast.parse(text)
     scope: dict[str, Any] = {"math": math, "np": np, "numpy": np}
-    exec(compile(tree, f"<kernel {tree.body[0].name}>", "exec"), scope)  # type: ignore[attr-defined]
-    return scope[tree.body[0].name]  # type: ignore[attr-defined]
+    name = tree.body[0].name
+    exec(compile(tree, f"<kernel {name}>", "exec"), scope)
+    found: Callable[..., Any] = scope[name]
+    return found
 
 
 def _source_text(kernel: Any, law: str) -> str:

@@ -36,6 +36,7 @@ from fluidcc.symbols import (
     packet,
     plain,
     q_max,
+    symbols_of,
 )
 
 __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal", "tfrc_rate"]
@@ -378,6 +379,8 @@ class Source(Law):
         `Network.flow` has in its `pattern`.
     gain, penalty : Expr, optional
         k and v of a law of the form x' = k x (U'(x) - v - e' - loss).
+    threshold : Expr, optional
+        Queueing delay above which it backs off [s], in its states, parameters and the round trip.
 
     See `Law` for the others.
     """
@@ -387,6 +390,7 @@ class Source(Law):
     traffic: str = ""
     gain: Expr | None = None
     penalty: Expr | None = None
+    threshold: Expr | None = None
 
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS
@@ -394,12 +398,18 @@ class Source(Law):
     constants: ClassVar[tuple[Symbol, ...]] = (e_b, packet)
 
     def __post_init__(self) -> None:
-        if self.utility is not None:
-            utility = expression(self.utility, f"{self.name}: the utility")
-            object.__setattr__(self, "utility", utility)
+        for what in ("utility", "threshold"):
+            if (given := getattr(self, what)) is not None:
+                object.__setattr__(self, what, expression(given, f"{self.name}: the {what}"))
         super().__post_init__()
         if self.window is not None and self.window not in self.flow:
             raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")
+        known = {*self.flow, *self.params, *symbols_of(RTT)}
+        if self.threshold is not None and (strange := symbols_of(self.threshold) - known):
+            raise LawError(
+                f"{self.name}: the threshold depends on {', '.join(sorted(map(plain, strange)))}; "
+                "give it in states, parameters and the round trip"
+            )
 
     @property
     def static_window(self) -> Symbol | None:

@@ -8,9 +8,15 @@ windows and settling times are found on it.
 
 from __future__ import annotations
 
-from fluidcc.metrics.averages import loss, mean, settling_time, utilisation, windowed_mean
+from fluidcc.metrics.averages import (
+    loss,
+    mean,
+    queue_shares,
+    settling_time,
+    utilisation,
+    windowed_mean,
+)
 from fluidcc.metrics.fairness import is_max_min_fair, jain, max_min_rates
-from fluidcc.metrics.shares import queue_shares
 
 __all__ = [
     "is_max_min_fair", "jain", "loss", "max_min_rates", "mean", "queue_shares", "settling_time",

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from sympy import Symbol
 
 from fluidcc.laws import Law
-from fluidcc.laws.steady import few_packets, window_name
-from fluidcc.laws.trackers import trackers
-from fluidcc.simulation.layout import Layout, used
+from fluidcc.laws.steady import few_packets, trackers, window
+from fluidcc.simulation.layout import Group, Layout, used
+from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources.by_bytes import mean_size
-from fluidcc.symbols import RTT, offer_min, plain, reports, symbols_of, unfold
+from fluidcc.symbols import RTT, e, e_b, offer_min, reports, symbols_of, unfold
 
-__all__ = ["Read", "doubts", "unheard"]
-
-Read = Callable[[str, str], NDArray[np.float64]]  # samples of a variable of a flow, by their names
+__all__ = ["doubts", "looks_at_samples", "unheard"]
 
 MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
 
@@ -37,16 +35,19 @@ def unheard(at: Layout) -> list[str]:
     ]
 
 
-def doubts(at: Layout, read: Read) -> list[str]:
-    """Sentences on what to doubt, of which the result's attribute ``warnings`` consists.
+def doubts(space: Workspace) -> list[str]:
+    """Sentences on what to doubt of a finished run, of which the result's attribute ``warnings``
+    consists.
 
-    Parameters
-    ----------
-    at : Layout
-    read : callable
-        Gives the samples of the run of a variable of a flow, such as ``read("rtt", "a")``.
+    All numbers are read from the workspace, of which a sweep has one for runs of many networks.
     """
-    return [*unheard(at), *_by_bytes(at), *_small_windows(at, read), *_path_delays(at, read)]
+    at = space.at
+    return [*unheard(at), *_by_bytes(at), *_small_windows(space), *_path_delays(space)]
+
+
+def looks_at_samples(at: Layout) -> bool:
+    """Whether what makes a run doubtful depends on its samples."""
+    return any(window(g.law) or next(_keepers(g.law), None) is not None for g in at.groups)
 
 
 def _by_bytes(at: Layout) -> list[str]:
@@ -65,36 +66,51 @@ def _by_bytes(at: Layout) -> list[str]:
     return []
 
 
-def _path_delays(at: Layout, read: Read) -> list[str]:
+def _path_delays(space: Workspace) -> list[str]:
     """Flows that take a queue for propagation, and flows whose threshold lies below the queue at
     all times.
     """
+    at, state = space.at, space.state
     misled: dict[str, tuple[float, float, str]] = {}
     buried: dict[str, tuple[float, float]] = {}
     for group in at.groups:
         keeper = next(_keepers(group.law), None)
         if keeper is None:
             continue
-        for i in group.members:
-            flow = at.flows[i]
-            rate = read("rate", flow.name)
+        kept = space.states_of(group, keeper)
+        older = [space.states_of(group, z) for z in _handed_on(group.law, keeper)]
+        for n, i in enumerate(group.members):
+            name, rate, trip = at.flows[i].name, space.rate(i), space.round_trip(i)
             late = slice(len(rate) // 2, None)
             if not np.any(rate[late] > 0):
                 continue
-            state = read(f"{group.law.name}_{plain(keeper)}", flow.name)
-            trip = read("rtt", flow.name)
-            seen = trip - state if keeper in trackers(group.law) else np.minimum(state, trip)
-            for older in _handed_on(group.law, keeper):
-                seen = np.minimum(seen, read(f"{group.law.name}_{plain(older)}", flow.name))
-            empty = at.net.base_rtt(flow.name)
+            seen = trip - kept[n] if keeper in trackers(group.law) else np.minimum(kept[n], trip)
+            for before in older:
+                seen = np.minimum(seen, before[n])
+            k = at.flow_class[i]
+            empty = float(state.class_lag[k] + state.class_delay[k])
             if seen[-1] > (1 + MISLED) * empty and seen[-1] < trip.max() * (1 + MISLED):
                 forgets = any(keeper in tick.update for tick in group.law.ticks)
-                misled[flow.name] = (float(seen[-1]), empty, "not lately" if forgets else "never")
-            limit = _threshold(flow.law, float(trip[late].max() - seen[-1]))
-            least = float((trip - seen)[late].min())
-            if limit is not None and least > limit:
-                buried[flow.name] = (least, limit)
+                misled[name] = (float(seen[-1]), empty, "not lately" if forgets else "never")
+            if at.flows[i].law.threshold is not None:
+                limit = _threshold(space, group, n, trip)
+                least = float((trip - seen)[late].min())
+                if least > limit:
+                    buried[name] = (least, limit)
     return [*_told_misled(misled), *_told_buried(buried)]
+
+
+def _threshold(space: Workspace, group: Group, n: int, trip: NDArray[np.float64]) -> float:
+    """Queueing delay above which member `n` backs off [s], where the round trip of the later half
+    is largest.
+    """
+    i = group.members[n]
+    law = space.at.flows[i].law
+    back = float(space.state.return_delay[space.at.flow_class[i]])
+    k = len(trip) // 2 + int(np.argmax(trip[len(trip) // 2 :]))
+    known = dict(zip(law.params, space.flow_parameters(i).tolist(), strict=True))
+    known |= {z: float(space.states_of(group, z)[n, k]) for z in group.own}
+    return float(unfold(law.threshold).xreplace({**known, e: float(trip[k]) - back, e_b: back}))
 
 
 def _keepers(law: Law) -> Iterator[Symbol]:
@@ -117,13 +133,6 @@ def _handed_on(law: Law, keeper: Symbol) -> list[Symbol]:
     ]:
         kept += more
     return [z for z in kept[2:] if isinstance(z, Symbol)]
-
-
-def _threshold(law: Law, span: float) -> float | None:
-    """Queueing delay above which a law with the parameter tau0 backs off [s]."""
-    known = {plain(s): float(v) for s, v in law.params.items()}
-    part = known.get("gamma", 0.0)
-    return (1 - part) * known["tau0"] + part * span if "tau0" in known else None
 
 
 def _told_misled(misled: dict[str, tuple[float, float, str]]) -> list[str]:
@@ -154,16 +163,15 @@ def _told_buried(buried: dict[str, tuple[float, float]]) -> list[str]:
     ]
 
 
-def _small_windows(at: Layout, read: Read) -> list[str]:
+def _small_windows(space: Workspace) -> list[str]:
     """Windows that are on average below a few packets in the later half of the run."""
     mean: dict[str, float] = {}
-    for group in at.groups:
-        if window := window_name(group.law):
-            for i in group.members:
-                name = at.flows[i].name
-                rate = read("rate", name)
+    for group in space.at.groups:
+        if z := window(group.law):
+            for i, values in zip(group.members, space.states_of(group, z), strict=True):
+                rate = space.rate(i)
                 late = slice(len(rate) // 2, None)
-                rows = read(f"{group.law.name}_{window}", name)[late][rate[late] > 0]
-                if len(rows):
-                    mean[name] = min(float(np.mean(rows)), mean.get(name, np.inf))
+                sent = values[late][rate[late] > 0]
+                if len(sent):
+                    mean[space.at.flows[i].name] = float(np.mean(sent))
     return few_packets(mean, "on average ")

@@ -34,11 +34,9 @@ __all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
 MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well
 MOST_LINKS = 4
-MOST_TEXTS = 128  # of structures that are kept, the latest
-
 _python_addresses = itertools.count(1 << 32)  # apart from those of the kernels
-_texts: dict[Any, str] = {}
-_addresses: dict[str, int] = {}  # by text
+MOST_STRUCTURES = 1024  # whose addresses are remembered, the latest
+_addresses: dict[Any, int] = {}  # by structure; 0 where none was compiled when it was looked for
 
 
 @explained
@@ -76,7 +74,7 @@ def compile(net: Network, *, delays: str = "fifo") -> str:
     require_runnable(net)
     choice(delays, "delays", ("fifo", "frozen"))
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
-    known = fits(at) and _ready(_full_text(at))
+    known = fits(at) and (_addresses.get(_structure(at)) or _ready(_full_text(at)))
     began = perf_counter()
     fused_address(at, build=True)
     how = "taken from the cache" if known else f"compiled in {perf_counter() - began:.1f} s"
@@ -102,12 +100,14 @@ def fused_address(at: Layout, build: bool) -> int:
         raise InvalidInput(refusal)
     if not build and (refusal or numba.config.DISABLE_JIT):
         return 0
-    text = _full_text(at)
-    if text not in _addresses:
-        if not build and not _ready(text):
-            return 0
-        _addresses[text] = _load(text)
-    return _addresses[text]
+    key = _structure(at)
+    found = _addresses.get(key)
+    if found is None or (build and not found):
+        text = _full_text(at)
+        found = _addresses[key] = _load(text) if build or _ready(text) else 0
+        if len(_addresses) > MOST_STRUCTURES:
+            _addresses.pop(next(iter(_addresses)), None)
+    return found
 
 
 def fits(at: Layout) -> bool:
@@ -164,13 +164,7 @@ def _structure(at: Layout) -> Any:
 
 
 def _full_text(at: Layout) -> str:
-    key = _structure(at)
-    text = _texts.get(key)
-    if text is None:
-        text = _texts[key] = step_text(at, source_hash("fluid"))
-        if len(_texts) > MOST_TEXTS:  # some 50 KB each
-            _texts.pop(next(iter(_texts)), None)
-    return text
+    return step_text(at, source_hash("fluid"))
 
 
 @cache
@@ -188,8 +182,6 @@ def _ready(text: str) -> bool:
     """Whether the text has been compiled before, on this kind of machine, and its code is still
     there.
     """
-    if text in _addresses:
-        return True
     with contextlib.suppress(OSError, UnicodeError):
         stamp = _stamp(text)
         if stamp.read_text(encoding="utf-8") == _machine():

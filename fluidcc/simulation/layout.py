@@ -14,7 +14,7 @@ from sympy import Pow, Symbol
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
-from fluidcc.laws.trackers import trackers
+from fluidcc.laws.steady import trackers
 from fluidcc.network.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import state as s
 from fluidcc.symbols import (
@@ -35,18 +35,9 @@ from fluidcc.symbols import (
 )  # fmt: skip
 
 __all__ = [
-    "Group",
-    "Layout",
-    "Node",
-    "acts",
-    "base_delay",
-    "begun",
-    "compared_quartics",
-    "lay_out",
-    "parameters",
-    "require_runnable",
-    "used",
-]
+    "Group", "Layout", "Node", "acts", "base_delay", "begun", "compared_quartics", "lay_out",
+    "parameters", "require_runnable", "used",
+]  # fmt: skip
 
 #: what a link law may give that is not the solver's own
 ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}

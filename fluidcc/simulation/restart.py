@@ -1,8 +1,8 @@
 """The final state of a run, and going on from it in another one as if it had never stopped.
 
-A final state is the states at the end, and the history over the largest delay, as named arrays.
-They stand in one row of bytes, a variable of the dataset like any other, so that it survives
-NetCDF, Zarr and pickling.
+A final state is two things: a table of what each flow, link, jump and tick has at the end, by name,
+and the records of the history over the largest delay. They stand in one row of bytes, a variable of
+the dataset like any other, so that it survives NetCDF, Zarr and pickling.
 """
 
 from __future__ import annotations
@@ -10,67 +10,62 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import chain
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law
+from fluidcc.laws.steady import trackers
 from fluidcc.network.network import FlowSpec, LinkSpec, Network
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.breaking_points import push
-from fluidcc.simulation.layout import Group, Layout, begun
+from fluidcc.numerics.fluid.entry import resume
+from fluidcc.simulation.layout import Group, begun, lay_out
 from fluidcc.simulation.tables import event_of
 from fluidcc.simulation.workspace import Workspace
-from fluidcc.symbols import plain, unfold
+from fluidcc.symbols import packet, plain, unfold
 
-__all__ = ["FinalState", "nudged", "snapshot"]
+if TYPE_CHECKING:
+    import xarray as xr
 
-_MARK = b"fluidcc final state 5"  # and its version
+__all__ = ["FinalState", "counted_anew", "nudged", "snapshot"]
+
+
+_MARK = b"fluidcc final state 6"  # and its version
 _DIGEST = hashlib.sha256().digest_size
+_CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
+_COUNTS = [s.HCOUNT, s.HREPEAT]
+_OWNERS = ("links", "routes", "own", "acting")  # of the parts of a record, after its head
 Array = NDArray[Any]
 
 
 # --- writing it down ------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
-def _digest_of(structure: Any, law: Law) -> str:
-    parts = [law.kind, law.name, *map(plain, law.states), "|", *map(plain, law.params), "|"]
-    parts += [f"{what}={unfold(f)}" for what, f in law.expressions()]
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
-
-
-def digest(law: Law) -> str:
-    """The law apart from its parameter values."""
-    return _digest_of(law.structure, law)
-
-
-def _ragged(name: str, rows: Iterable[Iterable[Any]], kind: type) -> dict[str, Array]:
-    full = [list(row) for row in rows]
-    starts = np.concatenate([[0], np.cumsum([len(row) for row in full])]).astype(np.int64)
-    return {name: np.array([v for row in full for v in row], dtype=kind), f"{name}_starts": starts}
-
-
-def snapshot(space: Workspace) -> NDArray[np.uint8]:
-    """The final state of a run whose clock stands at its end."""
-    arrays = {
-        **_flows(space),
-        **_links(space),
-        **_history(space),
-        **_landings(space),
-        **_events(space),
+def snapshot(space: Workspace) -> Array:
+    """Return the final state of a run whose clock stands at its end, as bytes."""
+    at, state = space.at, space.state
+    own = [f.name for f, slot in zip(at.flows, at.own_rate, strict=True) if slot >= 0]
+    about = {
+        "frozen": None if at.frozen is None else dict(at.frozen),
+        "time": float(state.t),
+        "step": float(state.h_next),
+        "flows": _flows(space),
+        "links": _links(space),
+        "landings": _landings(space),
+        "events": _events(space),
+        "routes": [[at.links[l].name for l in route] for route in at.aggregates],
+        "own": own,
+        "acting": [at.links[l].name for l in at.acting],
+        "record_size": at.record_size,
     }
-    frozen = space.at.frozen
-    about = {"frozen": dict(frozen) if frozen is not None else None}
-    arrays["about"] = np.array(json.dumps(about))
-    arrays["clock"] = np.array([space.state.t, space.state.h_next])
-    return _bytes(arrays)
+    ring = state.ring.reshape(-1, at.record_size)
+    return _bytes(about, ring[np.arange(state.oldest, state.n_records) & state.ring_mask])
 
 
 def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -> Array:
@@ -84,31 +79,23 @@ def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -
         What to add, by ``("flow", name)`` or ``("link", name)`` and the number of the state in its
         law; of a link, not its queue.
     """
-    arrays = read_back(final)
+    about, records = _read_back(final)
     for (kind, name), moves in changes.items():
-        first = arrays[f"{kind}_states_starts"][list(arrays[kind]).index(name)]
+        states = about[f"{kind}s"][name]["states"]
         for number, step in moves.items():
-            arrays[f"{kind}_states"][first + number] += step
-    return _bytes(arrays)
+            states[number] += step
+    return _bytes(about, records)
 
 
-def _bytes(arrays: dict[str, Array]) -> Array:
-    """Return a mark, the length of a table of contents, that table, the arrays, and the digest of
-    all this.
-    """
-    table = json.dumps([(name, a.dtype.str, a.shape) for name, a in arrays.items()]).encode()
-    parts = [
-        _MARK,
-        len(table).to_bytes(8, "little"),
-        table,
-        *(a.tobytes() for a in arrays.values()),
-    ]
-    data = b"".join(parts)
+def _bytes(about: dict[str, Any], records: Array) -> Array:
+    """A mark, the length of the table, the table, the records, and the digest of all this."""
+    table = json.dumps(about).encode()
+    data = b"".join([_MARK, len(table).to_bytes(8, "little"), table, records.tobytes()])
     return np.frombuffer(data + hashlib.sha256(data).digest(), dtype=np.uint8)
 
 
-def read_back(final: Any) -> dict[str, Array]:
-    """Return the arrays of a final state.
+def _read_back(final: Any) -> tuple[dict[str, Any], Array]:
+    """Return the table and the records of a final state.
 
     Raises
     ------
@@ -121,19 +108,27 @@ def read_back(final: Any) -> dict[str, Array]:
     if hashlib.sha256(data).digest() != end or not data.startswith(_MARK):
         raise InvalidInput(
             "the final_state of restart is damaged, or of another version of fluidcc; give a "
-            "result of simulate() as "
-            "it was returned, or run the first part again"
+            "result of simulate() as it was returned, or run the first part again"
         )
     start = len(_MARK) + 8
     place = start + int.from_bytes(data[len(_MARK) : start], "little")
-    arrays = {}
-    for name, kind, shape in json.loads(data[start:place]):
-        arrays[name] = np.ndarray(shape, kind, data, place).copy()
-        place += arrays[name].nbytes
-    return arrays
+    about = json.loads(data[start:place])
+    return about, np.frombuffer(data[place:]).reshape(-1, about["record_size"])
 
 
-def state_places(groups: list[Group], count: int) -> list[list[int]]:
+@lru_cache(maxsize=256)
+def _digest_of(structure: Any, law: Law) -> str:
+    parts = [law.kind, law.name, *map(plain, law.states), "|", *map(plain, law.params), "|"]
+    parts += [f"{what}={unfold(f)}" for what, f in law.expressions()]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+
+
+def _digest(law: Law) -> str:
+    """The law apart from its parameter values."""
+    return _digest_of(law.structure, law)
+
+
+def _state_places(groups: list[Group], count: int) -> list[list[int]]:
     """Where the states of each flow, or those that each link has beside its backlog, stand in
     `State.y`.
     """
@@ -144,115 +139,101 @@ def state_places(groups: list[Group], count: int) -> list[list[int]]:
     return rows
 
 
-def _flows(space: Workspace) -> dict[str, Array]:
-    at, y, nf = space.at, space.state.y, len(space.at.flows)
-    return {
-        "flow": np.array([f.name for f in at.flows]),
-        "flow_law": np.array([digest(f.law) for f in at.flows]),
-        "flow_delays": np.array(
-            [(f.access_delay, at.net.return_delay(f.name), f.packet) for f in at.flows]
-        ),
-        "flow_on": space.state.flow_on[:nf].copy(),
-        **_ragged("flow_route", [at.route(i) for i in range(nf)], int),
-        **_ragged("flow_states", [y[of] for of in state_places(at.groups, nf)], float),
-        **_ragged(
-            "flow_params", [[float(v) for v in f.law.params.values()] for f in at.flows], float
-        ),
-        **_ragged(
-            "flow_past",
-            [chain.from_iterable(past(f, float(space.state.t))) for f in at.flows],
-            float,
-        ),
-    }
-
-
-def past(flow: FlowSpec, time: float) -> list[tuple[float, float]]:
-    """When a flow was on before `time`."""
-    return [(begin, min(end, time)) for begin, end in flow.intervals if begin < time]
-
-
-def _links(space: Workspace) -> dict[str, Array]:
-    at, y, nl = space.at, space.state.y, len(space.at.links)
-    return {
-        "link": np.array([link.name for link in at.links]),
-        "link_law": np.array([digest(link.law) for link in at.links]),
-        "link_delay": np.array([link.delay for link in at.links]),
-        "link_mode": space.state.mode[:nl].copy(),
-        "link_totals": space.state.totals[: 2 * nl].reshape(2, nl).copy(),
-        "link_backlog": y[at.backlog : at.backlog + nl].copy(),
-        **_ragged("link_states", [y[where] for where in state_places(at.link_groups, nl)], float),
-        **_ragged(
-            "link_capacity", [chain((0.0, k.capacity), *k.schedule) for k in at.links], float
-        ),
-    }
-
-
-def record_parts(at: Layout, records: Array) -> dict[str, Array]:
-    """The parts of some records: what they have of links, routes, own rates and acting links."""
-    count, routes = len(records), len(at.aggregates)
-    links, own, acting = (at.rate_place(k) for k in (0, routes, routes + at.own_rates))
-    return {
-        "record_head": records[:, : s.RLINKS],
-        "record_links": records[:, s.RLINKS : links].reshape(count, len(at.links), s.LSIZE),
-        "record_routes": records[:, links:own].reshape(count, routes, 5),
-        "record_own": records[:, own:acting].reshape(count, at.own_rates, 5),
-        "record_acting": records[:, acting:].reshape(count, len(at.acting), 5 * s.XSIZE),
-    }
-
-
-def _history(space: Workspace) -> dict[str, Array]:
+def _flows(space: Workspace) -> dict[str, dict[str, Any]]:
     at, state = space.at, space.state
-    ring = state.ring.reshape(-1, at.record_size)
-    records = ring[np.arange(state.oldest, state.n_records) & state.ring_mask]
-    own = [i for i, slot in enumerate(at.own_rate) if slot >= 0]
+    y, time = state.y[: at.n_states].tolist(), float(state.t)
+    places = _state_places(at.groups, len(at.flows))
     return {
-        **record_parts(at, records),
-        "own": np.array(own, dtype=np.int64),
-        "acting": np.array(at.acting, dtype=np.int64),
-        **_ragged("route", at.aggregates, int),
+        f.name: {
+            "law": _digest(f.law),
+            "route": f.route,
+            "delays": _delays(f, at.net),
+            "past": _past(f, time),
+            "on": int(state.flow_on[i]),
+            "states": [y[n] for n in places[i]],
+            "parameters": [float(value) for value in f.law.params.values()],
+        }
+        for i, f in enumerate(at.flows)
     }
 
 
-def _landings(space: Workspace) -> dict[str, Array]:
-    """Breaking points under way; those to a class of flows are addressed to one flow of it."""
-    state, count = space.state, int(space.state.n_landings)
-    entries = state.landing[: 3 * count].reshape(count, 3).copy()
-    first: dict[int, int] = {}
-    for i, c in enumerate(space.at.flow_class):
-        first.setdefault(c, i)
-    for row in entries:
-        if row[0] == s.AT_CLASS:
-            row[1] = first[int(row[1])]
-    return {"landing_time": state.landing_time[:count].copy(), "landing": entries}
+def _delays(flow: FlowSpec, net: Network) -> dict[str, float]:
+    """What of a flow its data under way cannot change."""
+    back = net.return_delay(flow.name)
+    return {"access_delay": flow.access_delay, "return_delay": back, "packet": flow.packet}
 
 
-CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
-COUNTS = (s.HCOUNT, s.HREPEAT)
+def _past(flow: FlowSpec, time: float) -> list[list[float]]:
+    """When a flow was on before `time`."""
+    return [[begin, min(end, time)] for begin, end in flow.intervals if begin < time]
 
 
-def event_table(space: Workspace) -> NDArray[np.int64]:
+def _links(space: Workspace) -> dict[str, dict[str, Any]]:
+    at, state, nl = space.at, space.state, len(space.at.links)
+    y, totals = state.y[: at.n_states].tolist(), state.totals[: 2 * nl].reshape(2, nl)
+    places = _state_places(at.link_groups, nl)
+    return {
+        link.name: {
+            "law": _digest(link.law),
+            "delay": link.delay,
+            "capacity": [(0.0, link.capacity), *link.schedule],
+            "mode": int(state.mode[l]),
+            "totals": totals[:, l].tolist(),
+            "backlog": y[at.backlog + l],
+            "states": [y[n] for n in places[l]],
+        }
+        for l, link in enumerate(at.links)
+    }
+
+
+def _landings(space: Workspace) -> list[tuple[float, int, str, int]]:
+    """Breaking points under way: when each lands, whether at a link, its name, or at a class of
+    flows, the name of one of it, and its generation.
+    """
+    at, state, count = space.at, space.state, int(space.state.n_landings)
+    rows = state.landing[: 3 * count].reshape(count, 3).tolist()
+    found = []
+    for time, (kind, index, generation) in zip(
+        state.landing_time[:count].tolist(), rows, strict=True
+    ):
+        to = at.flows[at.flow_class.index(index)] if kind == s.AT_CLASS else at.links[index]
+        found.append((time, kind, to.name, generation))
+    return found
+
+
+def _event_table(space: Workspace) -> NDArray[np.int64]:
     """The rows of jumps and ticks in the workspace, as they are now; changing it changes them."""
     count = int(space.state.n_rules)
     return space.state.rule[: count * s.HSIZE].reshape(count, s.HSIZE)
 
 
-def event_keys(space: Workspace) -> list[str]:
+def _event_keys(space: Workspace) -> list[str]:
     """Whose each jump or tick is, and its number in the law."""
     events = ((event_of(space.at, row), row[s.HWANT]) for row in space.event_rows)
     return [f"{event.owner} {event.name} {number}" for event, number in events]
 
 
-def _events(space: Workspace) -> dict[str, Array]:
-    """When ticks are next due and refractory times end."""
-    count = int(space.state.n_rules)
+def _events(space: Workspace) -> dict[str, dict[str, list[float]]]:
+    """When each jump or tick is next due, and when its refractory time ends."""
+    clocks = [getattr(space.state, name) for name in _CLOCKS]
+    counts = _event_table(space)[:, _COUNTS].tolist()
     return {
-        "event": np.array(event_keys(space), dtype=str),
-        "event_clocks": np.array([getattr(space.state, name)[:count] for name in CLOCKS]),
-        "event_counts": event_table(space)[:, COUNTS].copy(),
+        key: {"clocks": [float(clock[k]) for clock in clocks], "counts": counts[k]}
+        for k, key in enumerate(_event_keys(space))
     }
 
 
 # --- going on from it: does it fit, and what goes where -------------------------------------------
+
+
+def _parts(records: Array, links: int, routes: int, own: int, acting: int) -> list[Array]:
+    """The heads of some records, and what they have of links, routes, own rates and acting links:
+    views, each with an axis of these.
+    """
+    shapes = [(links, s.LSIZE), (routes, 5), (own, 5), (acting, 5 * s.XSIZE)]
+    ends = s.RLINKS + np.cumsum([0, *(count * size for count, size in shapes)])
+    head, *parts = np.split(records, ends[:-1], axis=1)
+    return [head, *(p.reshape(len(p), *shape) for p, shape in zip(parts, shapes, strict=True))]
 
 
 @dataclass
@@ -261,14 +242,14 @@ class FinalState:
 
     Attributes
     ----------
-    time : float
-        The end of the run that left it [s].
+    about : dict
+        The table: see `snapshot`.
+    records : array (records, numbers)
+        The history, oldest first.
     """
 
-    time: float
-    step: float
     about: dict[str, Any]
-    arrays: Mapping[str, Array]
+    records: Array
 
     @classmethod
     def of(cls, ds: Any) -> FinalState:
@@ -285,15 +266,27 @@ class FinalState:
                 f"restart is {type(ds).__name__} without the variable final_state; "
                 "give a result of simulate() as it was returned, or as read from its NetCDF file"
             )
-        arrays = read_back(ds["final_state"].values)
-        about = json.loads(str(arrays["about"]))
-        time, step = (float(v) for v in arrays["clock"])
-        return cls(time, step, about, arrays)
+        return cls(*_read_back(ds["final_state"].values))
 
-    def row(self, name: str, i: int) -> Array:
-        """Row `i` of a ragged array."""
-        starts = self.arrays[f"{name}_starts"]
-        return self.arrays[name][starts[i] : starts[i + 1]]
+    @property
+    def time(self) -> float:
+        """The end of the run that left it [s]."""
+        return float(self.about["time"])
+
+    @property
+    def flows(self) -> dict[str, dict[str, Any]]:
+        """What each flow has, by name."""
+        return self.about["flows"]
+
+    @property
+    def links(self) -> dict[str, dict[str, Any]]:
+        """What each link has, by name."""
+        return self.about["links"]
+
+    @cached_property
+    def parts(self) -> list[Array]:
+        """The parts of its records, in its own order of links, routes and flows."""
+        return _parts(self.records, *(len(self.about[key]) for key in _OWNERS))
 
     # --- does it fit? -----------------------------------------------------------------------------
 
@@ -311,9 +304,9 @@ class FinalState:
             which = "delays='fifo'" if before is None else f"delays='frozen' and frozen_at={before}"
             raise InvalidInput(f"restart is from a run with {which}; give the same")
         new = net.copy()
-        old_links = {str(name): k for k, name in enumerate(self.arrays["link"])}
-        old_flows = {str(name): k for k, name in enumerate(self.arrays["flow"])}
-        for kind, olds, news in (("link", old_links, net.links), ("flow", old_flows, net.flows)):
+        for kind, olds, news in (
+            ("link", self.links, net.links), ("flow", self.flows, net.flows),
+        ):  # fmt: skip
             for name in olds:
                 if name not in news:
                     hint = "" if kind == "link" else f" with stop={self.time:g}"
@@ -322,40 +315,31 @@ class FinalState:
                         f"there{hint}"
                     )
         for name, link in net.links.items():
-            k = old_links.get(name)
-            new._links[name] = _new_link(link) if k is None else self._old_link(link, k)
+            new._links[name] = self._old_link(link) if name in self.links else _new_link(link)
         for name, flow in net.flows.items():
-            k = old_flows.get(name)
-            if k is None:
-                new._flows[name] = self._new_flow(flow, net)
+            if name in self.flows:
+                self._check_flow(flow, net)
             else:
-                self._check_flow(flow, net, k)
+                new._flows[name] = self._new_flow(flow, net)
         return new
 
-    def _old_link(self, link: LinkSpec, k: int) -> LinkSpec:
-        of = f"link {link.name!r}"
-        if digest(link.law) != self.arrays["link_law"][k]:
+    def _old_link(self, link: LinkSpec) -> LinkSpec:
+        of, was = f"link {link.name!r}", self.links[link.name]
+        if _digest(link.law) != was["law"]:
             raise InvalidInput(
                 f"the law of {of} is not that of the run in restart; only its parameters may change"
             )
-        if link.delay != self.arrays["link_delay"][k]:
+        if link.delay != was["delay"]:
             raise InvalidInput(
-                f"the delay of {of} is {link.delay:g} s, in restart "
-                f"{self.arrays['link_delay'][k]:g} s; "
+                f"the delay of {of} is {link.delay:g} s, in restart {was['delay']:g} s; "
                 "data under way cannot change its delay, so keep it"
             )
-        backlog = float(self.arrays["link_backlog"][k])
-        if backlog > link.buffer * (1 + 1e-12):
+        if was["backlog"] > link.buffer * (1 + 1e-12):
             raise InvalidInput(
-                f"the buffer of {of} is {link.buffer:g} bit, and {backlog:g} bit are queued at the "
-                "restart; "
-                "give a buffer that holds them"
+                f"the buffer of {of} is {link.buffer:g} bit, and {was['backlog']:g} bit are queued "
+                "at the restart; give a buffer that holds them"
             )
-        changes = [
-            (float(t), float(c))
-            for t, c in self.row("link_capacity", k).reshape(-1, 2)
-            if t < self.time
-        ]
+        changes = [(t, c) for t, c in was["capacity"] if t < self.time]
         wanted = [(0.0, link.capacity), *link.schedule]
         now = [c for t, c in wanted if t <= self.time][-1]
         if changes[-1][1] != now:
@@ -363,28 +347,24 @@ class FinalState:
         changes += [(t, c) for t, c in wanted if t > self.time]
         return replace(link, capacity=changes[0][1], schedule=tuple(changes[1:]))
 
-    def _check_flow(self, flow: FlowSpec, net: Network, k: int) -> None:
-        of = f"flow {flow.name!r}"
+    def _check_flow(self, flow: FlowSpec, net: Network) -> None:
+        of, was = f"flow {flow.name!r}", self.flows[flow.name]
         advice = f"stop it at {self.time:g} s and add a flow of another name"
-        if digest(flow.law) != self.arrays["flow_law"][k]:
-            raise InvalidInput(f"the law of {of} is not that of the run in restart; {advice}")
-        if flow.route != tuple(str(self.arrays["link"][l]) for l in self.row("flow_route", k)):
-            raise InvalidInput(f"the route of {of} is not that of the run in restart; {advice}")
-        now = (flow.access_delay, net.return_delay(flow.name), flow.packet)
-        for what, value, was in zip(
-            ("access_delay", "return_delay", "packet"),
-            now,
-            self.arrays["flow_delays"][k],
-            strict=True,
-        ):
-            if value != was:
-                raise InvalidInput(f"the {what} of {of} is {value:g}, in restart {was:g}; {advice}")
-        before = [tuple(row) for row in self.row("flow_past", k).reshape(-1, 2)]
-        if past(begun(flow), self.time) != before:
+        for what, now in (("law", _digest(flow.law)), ("route", list(flow.route))):
+            if now != was[what]:
+                raise InvalidInput(
+                    f"the {what} of {of} is not that of the run in restart; {advice}"
+                )
+        for what, value in _delays(flow, net).items():
+            before = was["delays"][what]
+            if value != before:
+                raise InvalidInput(
+                    f"the {what} of {of} is {value:g}, in restart {before:g}; {advice}"
+                )
+        if _past(begun(flow), self.time) != was["past"]:
             raise InvalidInput(
                 f"start and stop of {of} differ from the run in restart before its end at "
-                f"{self.time:g} s; "
-                "change only what comes after"
+                f"{self.time:g} s; change only what comes after"
             )
 
     def _new_flow(self, flow: FlowSpec, net: Network) -> FlowSpec:
@@ -400,26 +380,22 @@ class FinalState:
                 "let it start then or later, or put it in the first run"
             )
         reach = self._reach(flow, net)
-        oldest = float(self.arrays["record_head"][0, s.RT0])
+        oldest = float(self.parts[0][0, s.RT0])
         if oldest > 0.0 and self.time - reach < oldest:
             raise InvalidInput(
                 f"{of} hears of what was sent {reach:g} s ago, and restart keeps "
-                f"{self.time - oldest:g} s; "
-                f"put it in the first run with start={self.time:g}"
+                f"{self.time - oldest:g} s; put it in the first run with start={self.time:g}"
             )
         return replace(flow, intervals=intervals)
 
     def _reach(self, flow: FlowSpec, net: Network) -> float:
         """How far back a flow can look: its delays, and the longest queues that were on its way."""
-        wait = 0.0
-        old = [str(name) for name in self.arrays["link"]]
-        for name in flow.route:
-            if name in old:
-                block = self.arrays["record_links"][:, old.index(name)]
-                wait += float(
-                    np.max(np.sum(np.abs(block[:, :5]), axis=1) / block[:, s.LC], initial=0.0)
-                )
-        return net.base_rtt(flow.name) + wait
+        _, blocks, *_ = self.parts
+        waits = np.max(
+            np.sum(np.abs(blocks[:, :, :5]), axis=2) / blocks[:, :, s.LC], axis=0, initial=0.0
+        )
+        longest = dict(zip(self.links, waits.tolist(), strict=True))
+        return net.base_rtt(flow.name) + sum(longest.get(name, 0.0) for name in flow.route)
 
     # --- filling a workspace ----------------------------------------------------------------------
 
@@ -432,83 +408,67 @@ class FinalState:
             Where a flow's parameters have changed: when that is felt at its first queue, and the
             new values. Until then the old ones are in the workspace.
         """
-        at, state = space.at, space.state
-        here = {f.name: i for i, f in enumerate(at.flows)}
-        flows = [here[str(name)] for name in self.arrays["flow"]]
-        where = {link.name: l for l, link in enumerate(at.links)}
-        links = [where[str(name)] for name in self.arrays["link"]]
-        nl = len(at.links)
-        places = state_places(at.groups, len(at.flows))
-        for k, i in enumerate(flows):
-            state.y[places[i]] = self.row("flow_states", k)
-            state.flow_on[i] = self.arrays["flow_on"][k]
-        places = state_places(at.link_groups, nl)
+        at, state, nl = space.at, space.state, len(space.at.links)
+        flows = {f.name: i for i, f in enumerate(at.flows)}
+        links = {link.name: l for l, link in enumerate(at.links)}
+        changes = []
+        places = _state_places(at.groups, len(at.flows))
+        for name, was in self.flows.items():
+            i = flows[name]
+            state.y[places[i]] = was["states"]
+            state.flow_on[i] = was["on"]
+            set_now = space.flow_parameters(i)
+            if set_now.tolist() != was["parameters"]:
+                changes.append((self.time + at.flows[i].access_delay, i, set_now.copy()))
+                set_now[:] = was["parameters"]
+        places = _state_places(at.link_groups, nl)
         totals = state.totals[: 2 * nl].reshape(2, nl)
-        for k, l in enumerate(links):
-            state.y[at.backlog + l] = self.arrays["link_backlog"][k]
-            state.y[places[l]] = self.row("link_states", k)
-            state.mode[l] = self.arrays["link_mode"][k]
-            totals[:, l] = self.arrays["link_totals"][:, k]
+        for name, was in self.links.items():
+            l = links[name]
+            state.y[at.backlog + l], state.mode[l] = was["backlog"], was["mode"]
+            state.y[places[l]] = was["states"]
+            totals[:, l] = was["totals"]
         self._place_history(space, flows, links)
-        self._place_landings(space, flows, links)
+        for time, kind, name, generation in self.about["landings"]:
+            while int(space.state.n_landings) >= int(space.state.heap_size) // 2:
+                space.grow_heap()
+            to = at.flow_class[flows[name]] if kind == s.AT_CLASS else links[name]
+            push(space.state, time, kind, to, generation)
         self._place_events(space)
-        return self._place_parameters(space, flows)
+        return sorted(changes, key=lambda change: change[:2])
 
-    def _place_history(self, space: Workspace, flows: list[int], links: list[int]) -> None:
-        at, head = space.at, self.arrays["record_head"]
-        count = len(head)
+    def _place_history(
+        self, space: Workspace, flows: Mapping[str, int], links: Mapping[str, int]
+    ) -> None:
+        at, count = space.at, len(self.records)
         while int(space.state.ring_mask) < count + 2 and space.grow_ring():
             pass
-        parts = record_parts(at, space.state.ring.reshape(-1, at.record_size)[:count])
-        parts["record_head"][:] = head
-        blocks = parts["record_links"]
+        ring = space.state.ring.reshape(-1, at.record_size)[:count]
+        sizes = (len(at.links), len(at.aggregates), at.own_rates, len(at.acting))
+        head, blocks, routes, own, acting = _parts(ring, *sizes)
+        old_head, old_blocks, old_routes, old_own, old_acting = self.parts
+        head[:] = old_head
         for l, link in enumerate(at.links):  # of a new link: empty, and nothing comes
             blocks[:, l, s.LCH] = link.capacity * head[:, s.RH]
             blocks[:, l, s.LS0] = link.capacity * head[:, s.RT0]
             blocks[:, l, s.LC] = link.capacity
             blocks[:, l, s.LMODE] = s.EMPTY
-        blocks[:, links] = self.arrays["record_links"]
+        blocks[:, [links[name] for name in self.links]] = old_blocks
         known = {route: g for g, route in enumerate(at.aggregates)}
-        for k in range(len(self.arrays["route_starts"]) - 1):
-            g = known[tuple(links[l] for l in self.row("route", k))]
-            parts["record_routes"][:, g] = self.arrays["record_routes"][:, k]
-        for k, i in enumerate(self.arrays["own"]):
-            own = self.arrays["record_own"][:, k]
-            parts["record_own"][:, at.own_rate[flows[i]]] = own
-        for k, l in enumerate(self.arrays["acting"]):
-            acting = self.arrays["record_acting"][:, k]
-            parts["record_acting"][:, at.acting.index(links[l])] = acting
+        places = [known[tuple(links[name] for name in route)] for route in self.about["routes"]]
+        routes[:, places] = old_routes
+        own[:, [at.own_rate[flows[name]] for name in self.about["own"]]] = old_own
+        acting[:, [at.acting.index(links[name]) for name in self.about["acting"]]] = old_acting
         space.state.n_records = count
         space.state.cursor_start[: len(at.nodes)] = count - 1
 
-    def _place_landings(self, space: Workspace, flows: list[int], links: list[int]) -> None:
-        rows = zip(
-            self.arrays["landing_time"].tolist(), self.arrays["landing"].tolist(), strict=True
-        )
-        for time, (kind, index, generation) in rows:
-            while int(space.state.n_landings) >= int(space.state.heap_size) // 2:
-                space.grow_heap()
-            to = links[index] if kind == s.AT_LINK else space.at.flow_class[flows[index]]
-            push(space.state, time, kind, to, generation)
-
     def _place_events(self, space: Workspace) -> None:
-        here = {key: k for k, key in enumerate(event_keys(space))}
-        rows = [here[str(key)] for key in self.arrays["event"]]
-        for name, values in zip(CLOCKS, self.arrays["event_clocks"], strict=True):
-            getattr(space.state, name)[np.array(rows, dtype=np.int64)] = values
-        event_table(space)[np.ix_(rows, COUNTS)] = self.arrays["event_counts"]
-
-    def _place_parameters(
-        self, space: Workspace, flows: list[int]
-    ) -> list[tuple[float, int, Array]]:
-        changes = []
-        for k, i in enumerate(flows):
-            before, set_now = self.row("flow_params", k), space.flow_parameters(i)
-            now = set_now.copy()
-            if not np.array_equal(before, now):
-                set_now[:] = before
-                changes.append((self.time + space.at.flows[i].access_delay, i, now))
-        return sorted(changes, key=lambda change: change[:2])
+        here = {key: k for k, key in enumerate(_event_keys(space))}
+        table = _event_table(space)
+        for key, was in self.about["events"].items():
+            for name, value in zip(_CLOCKS, was["clocks"], strict=True):
+                getattr(space.state, name)[here[key]] = value
+            table[here[key], _COUNTS] = was["counts"]
 
 
 def _new_link(link: LinkSpec) -> LinkSpec:
@@ -526,3 +486,93 @@ def _new_link(link: LinkSpec) -> LinkSpec:
     if link.schedule:
         raise InvalidInput(f"link {link.name!r} is not in the run of restart; give it one capacity")
     return link
+
+
+# --- what sources keep account of having in flight, counted anew from the history of a run --------
+
+# An ack clock's F integrates what is sent less what is acknowledged. What one step adds to it by
+# mistake no later step takes off again, so that after a long run a source has something else under
+# way than it believes, by the accuracy of all the run. The history itself says what is under way.
+
+
+def counted_anew(net: Network, run: xr.Dataset) -> xr.Dataset:
+    """The run with every account of data in flight put right in its final state.
+
+    Accounts that jumps or ticks change are left as they are, and those of flows that were on
+    before: what these still had under way when they began again is not known any more.
+
+    Parameters
+    ----------
+    net : Network
+        Of the run.
+    run : Dataset
+        A result of `simulate` with FIFO delays.
+    """
+    mine = {name: places for name, flow in net.flows.items() if (places := _accounts(flow))}
+    if not mine:
+        return run
+    before = FinalState.of(run)
+    flown = _in_flight(net, before)
+    changes = {}
+    for name, places in mine.items():
+        was = before.flows[name]
+        if was["on"] == s.ON:
+            changes["flow", name] = {
+                j: first + share * flown[name] - was["states"][j]
+                for j, (first, share) in places.items()
+            }
+    return run.assign(final_state=("final_state_byte", nudged(run["final_state"].values, changes)))
+
+
+def _accounts(flow: FlowSpec) -> dict[int, tuple[float, float]]:
+    """By number of the state: what it was without data in flight, and how much of it a bit of them
+    is.
+    """
+    if len(flow.intervals) != 1:
+        return {}
+    law, found = flow.law, {}
+    changed = {z for jump in law.jumps for z in jump.reset} | {
+        z for tick in law.ticks for z in tick.update
+    }
+    for j, z in enumerate(law.states):
+        account = trackers(law).get(z)
+        if account is not None and account.delay == 0 and z not in changed:
+            share = account.data.xreplace({**law.params, packet: flow.packet})
+            found[j] = float(flow.initial[plain(z)]), float(share)
+    return found
+
+
+def _in_flight(net: Network, before: FinalState) -> dict[str, float]:
+    """Bits that each flow whose law looks back at its own rate has sent and not heard of."""
+    at = lay_out(before.continued(net, None), None)
+    space = Workspace(
+        at,
+        np.array([before.time]),
+        before.time,
+        rtol=1e-6,
+        atol=1e-9,
+        patterns={},
+        since=before.time,
+    )
+    before.place(space)
+    resume(space.state, before.time, before.about["step"])
+    heard = space.state.entry_time  # when that was sent of which a class hears now
+    leaves = space.state.leaf
+    here = {f.name: c for f, c in zip(at.flows, at.flow_class, strict=True)}
+    head, _, _, own, _ = before.parts
+    return {
+        name: _integral(head, own[:, k], float(heard[leaves[here[name]]]), before.time)
+        for k, name in enumerate(before.about["own"])
+    }
+
+
+def _integral(
+    head: NDArray[np.float64], quartics: NDArray[np.float64], since: float, until: float
+) -> float:
+    """Of the quartics (records, 5), each from its record's time to that of the next one."""
+    begin = head[:, s.RT0]
+    edges = np.clip([begin, np.append(begin[1:], until)], since, until)
+    low, high = (edges - begin) * head[:, s.RINVH]
+    powers = np.arange(1, quartics.shape[1] + 1)
+    rises = (high[:, None] ** powers - low[:, None] ** powers) / powers
+    return float(np.sum(head[:, s.RH] * np.sum(quartics * rises, axis=1)))

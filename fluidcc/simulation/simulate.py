@@ -171,11 +171,10 @@ def simulate(
         "seed": seed,
         "engine": "fused" if address else "array",
     }
-    result = dataset(space, times, seconds, used, final)
+    result = dataset(net, space, times, seconds, used, final)
     for text in unheard(at):
         warn(text, stacklevel=3)
-    said = doubts(at, lambda variable, flow: result[variable].sel(flow=flow).values)
-    result.attrs["warnings"] = "; ".join(said)
+    result.attrs["warnings"] = "; ".join(doubts(space))
     return result
 
 
@@ -313,7 +312,7 @@ def run(
             )
         stops.sort(key=lambda stop: stop[:2])
     if before is not None:
-        resume(space.state, before.time, first_step or before.step)
+        resume(space.state, before.time, first_step or before.about["step"])
         hops = 0
     seconds = 0.0
     for when, flow, parameters in stops:

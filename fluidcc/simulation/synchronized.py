@@ -125,7 +125,7 @@ def synchronized(
         raise Unsupported(
             "exact arithmetic is for immediate feedback that all flows hear, without a floor"
         )
-    from fluidcc.numerics.interval_input import columns_of
+    from fluidcc.numerics.intervals import columns_of
 
     columns = columns_of(k, l, lam, sigma, n, initial, floor, capacity, exact)
     return _IntervalModel(columns, capacity, hears, delay, missed, seed, exact).run(intervals, keep)
@@ -265,7 +265,7 @@ class _IntervalModel:
             )
 
     def _arguments(self) -> tuple[Any, ...]:
-        from fluidcc.numerics.interval_input import floats
+        from fluidcc.numerics.intervals import floats
 
         c = self.columns
         powers = np.stack([c["k"], c["l"]], axis=1)

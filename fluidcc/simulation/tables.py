@@ -66,6 +66,13 @@ class Arrays:
         """Add an array of the same number throughout."""
         self._add(name, size, value)
 
+    def rooms(self, names: Iterable[str], size: int) -> None:
+        """Add arrays of zeros, all of one size."""
+        for name in names:
+            kind = s.PLACES[name][0]
+            self.scalars[name] = self.sizes[kind]
+            self.sizes[kind] += size
+
     def _add(self, name: str, size: int, values: Any) -> None:
         kind = s.PLACES[name][0]
         start = self.scalars[name] = self.sizes[kind]

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sympy import Symbol
 
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.fixed_point import memory
-from fluidcc.simulation.layout import Layout, base_delay, compared_quartics, parameters
+from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics, parameters
 from fluidcc.simulation.tables import (
     Arrays,
     add_capacities,
@@ -207,8 +208,7 @@ class Workspace(Arrays):
             (switches, "switch_value together pending crossed_switch"), (3 * switches, "switched"),
             (rules, "rule_base rule_period rule_gap"), (2, "rule_result"),
         ):  # fmt: skip
-            for name in names.split():
-                self.room(name, size)
+            self.rooms(names.split(), size)
 
     def _pools(self, times: NDArray[np.float64]) -> None:
         """What is read and written while running; the heap and the ring stand last, since they
@@ -292,6 +292,33 @@ class Workspace(Arrays):
         """Samples of `count` states; those of backlogs are not taken, since links have them."""
         links = len(self.at.flows) + s.SCLASSROWS * len(self.at.classes)
         return self.rows(links + s.SLINKROWS * len(self.at.links) + first, count)
+
+    def states_of(self, group: Group, z: Symbol) -> NDArray[np.float64]:
+        """Samples of a state of the members of a group (members, times)."""
+        first = group.states + group.own.index(z) * group.size
+        rows = self.state_rows(first, group.size)
+        # A state held at 0 leaves it along a polynomial, which rounding may start below.
+        return np.maximum(rows, 0.0) if group.law.lower.get(z) == 0 else rows
+
+    def rate(self, i: int) -> NDArray[np.float64]:
+        """Samples of the sending rate of flow `i` [bit/s]."""
+        return self.rows(i, 1)[0]
+
+    def round_trip(self, i: int) -> NDArray[np.float64]:
+        """Samples of the round-trip time that flow `i` knows of [s]."""
+        at, k = self.at, self.at.flow_class[i]
+        row = len(at.flows) + s.SDELAY * len(at.classes) + k
+        return self.rows(row, 1)[0] + self.state.return_delay[k]
+
+    def finite(self) -> bool:
+        """Whether all samples of what flows and links show are finite."""
+        at, nf, nc, nl = self.at, len(self.at.flows), len(self.at.classes), len(self.at.links)
+        known = self.rows(0, sample_rows(at) - at.n_states)
+        fine: Any = np.isfinite(known).all(axis=1)
+        if not at.pricing:  # prices are not sampled
+            fine[nf + s.SPRICE * nc :][:nc] = True
+            fine[nf + s.SCLASSROWS * nc + s.SLPRICE * nl :][:nl] = True
+        return bool(fine.all())
 
     def drain_log(self) -> None:
         """Take over what has been logged, so that there is room for more."""

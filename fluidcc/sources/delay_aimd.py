@@ -124,6 +124,7 @@ PlainDelayAIMD = _law(
     {**_HTCP, **_DELAY},
     "Delay-based AIMD, (1) to (4)",
     on_delay=(_delay * Heaviside(w - w0, 0) - tau0,),
+    threshold=tau0,
 )
 
 # (6) with (5): no increase above the threshold, and a backoff at most every Delta0 + kappa (RTT_max
@@ -135,6 +136,7 @@ DelayAIMD = _law(
     {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
     "Delay-based AIMD, (2) to (6)",
     on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
+    threshold=_limit,
 )
 
 # The same after slow start as in Section IV: a packet at each ack up to max_ssthresh, then
@@ -152,6 +154,7 @@ SlowStartAIMD = _law(
     {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
     "Delay-based AIMD, (2) to (7) and Section IV",
     on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
+    threshold=_limit,
     first={slow: 1, m: 1e9},
     jumps=(
         Jump(

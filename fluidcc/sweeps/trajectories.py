@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import lambdify
 
-from fluidcc.base.errors import FluidccError, NotFinite
+from fluidcc.base.errors import FluidccError
 from fluidcc.base.progress import look
 from fluidcc.laws import Link, Source
 from fluidcc.network import Network
@@ -28,7 +28,7 @@ from fluidcc.network.network import resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import advance
 from fluidcc.numerics.fluid.many import run_many
-from fluidcc.simulation.diagnostics import doubts
+from fluidcc.simulation.diagnostics import doubts, looks_at_samples
 from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.layout import lay_out, require_runnable
 from fluidcc.simulation.results import variables
@@ -218,9 +218,11 @@ class Trajectories:
             if done == stop:
                 last = done - 1
                 if alone and codes[last] == s.DONE:
-                    try:
-                        doubtful[last] = self._doubts(places[which[last]], positions[:, last], F)
-                    except NotFinite:  # of a variable that no state shows
+                    finished = copy(space)
+                    finished.F = F
+                    if finished.finite():
+                        doubtful[last] = doubts(finished)
+                    else:  # a variable that no state shows
                         codes[last], out[last] = s.NONFINITE, np.nan
             elif why == s.GROW_RING and not space.grow_ring():
                 codes[done], done, anew = s.COLLAPSE, done + 1, 1
@@ -235,18 +237,6 @@ class Trajectories:
             np.array(part)[which] for part in zip(*(p[3:] for p in places), strict=True)
         )
         return out * scale + shift, codes, doubtful
-
-    def _doubts(self, place: _Place, position: NDArray[np.int64], F: Any) -> list[str]:
-        """What makes the run doubtful that has left its samples in `F`."""
-        space, net = copy(place.structure.space), place.net
-        if self.alone:  # the values of these axes stand in the workspace alone
-            net = self.task.at(self.task.grid.values(range(len(position)), position)).net
-        at = space.at
-        flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
-        space.F, space.at = F, replace(at, net=net, flows=flows, links=links)
-        data = variables(space, sample_times(self.task.options))
-        column = {name: k for k, name in enumerate(net.flow_names)}
-        return doubts(space.at, lambda variable, flow: data[variable][1][:, column[flow]])
 
     # --- workspaces -------------------------------------------------------------------------------
 
@@ -310,13 +300,6 @@ class Trajectories:
             first[name] = len(rows)
             rows += [int(row) for row in found]
             kinds += [KINDS.index(kind)] * len(found)
-        asked: list[str] = []
-
-        def sending(variable: str, flow: str) -> NDArray[np.float64]:
-            asked.append(variable)
-            return np.ones(int(space.state.n_samples))
-
-        said = doubts(at, sending)
         space.F[start:stop] = kept  # only now: what was read may be a view
         numbers = [(k, *one) for k in self.alone for one in self._numbers(space, k)]
         return _Structure(
@@ -324,7 +307,7 @@ class Trajectories:
             np.array([where for _, where, _ in numbers], dtype=np.int64),
             [(k, table) for k, _, table in numbers],
             fused_address(at, build=True) if fused else 0, max(len(f.route) for f in at.flows),
-            None if asked else said,
+            None if looks_at_samples(at) else doubts(space),
         )  # fmt: skip
 
     # --- axes that act alone ----------------------------------------------------------------------

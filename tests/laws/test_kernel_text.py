@@ -12,8 +12,7 @@ from sympy import Abs, Heaviside, Max, Min, Piecewise, Symbol, exp, log, sign, s
 
 from fluidcc.base.errors import LawError
 from fluidcc.laws import Law, Link, Source
-from fluidcc.laws.kernel_text import scalar_text
-from fluidcc.laws.kernels import _HEAD, LINK_OUT, count_switches, kernel_text
+from fluidcc.laws.kernels import _HEAD, LINK_OUT, count_switches, kernel_text, scalar_text
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.simulation.fused import _full_text

@@ -223,8 +223,13 @@ def test_a_law_is_made_with_the_arguments_that_editors_show() -> None:
     shown = [*inspect.signature(Source).parameters]
     assert shown[:3] == ["name", "flow", "out"]
     assert {*shown} - {*inspect.signature(Link).parameters} == {
-        "gain", "penalty", "traffic", "utility", "window",
+        "gain", "penalty", "threshold", "traffic", "utility", "window",
     }  # fmt: skip
+
+
+def test_a_threshold_is_of_what_the_source_knows() -> None:
+    with pytest.raises(LawError, match="the threshold depends on edot; give it in states"):
+        replace(fc.PlainDelayAIMD, threshold=edot)
 
 
 def test_laws_that_nobody_has_are_forgotten() -> None:

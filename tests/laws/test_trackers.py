@@ -10,7 +10,7 @@ from sympy import Integer
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, LawError
-from fluidcc.laws.trackers import Account, Level, levels, trackers
+from fluidcc.laws.steady import Account, Level, levels, trackers
 from fluidcc.symbols import packet
 
 PACKET, C = 8000.0, 100e6

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.simulation.in_flight import counted_anew
-from fluidcc.simulation.restart import FinalState
+from fluidcc.simulation.restart import FinalState, counted_anew
 from fluidcc.symbols import plain
 
 PACKET = 8000.0
@@ -18,9 +17,9 @@ PACKET = 8000.0
 
 def kept(run: Any, net: fc.Network, flow: int = 0) -> float:
     """F of a flow in the final state of a run [packet]."""
-    final = FinalState.of(run)
-    law = net.flows[str(final.arrays["flow"][flow])].law
-    return float(final.row("flow_states", flow)[[plain(z) for z in law.states].index("F")])
+    name = net.flow_names[flow]
+    states = FinalState.of(run).flows[name]["states"]
+    return float(states[[plain(z) for z in net.flows[name].law.states].index("F")])
 
 
 def network(law: fc.Source, **more: Any) -> fc.Network:

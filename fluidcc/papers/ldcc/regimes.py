@@ -188,7 +188,8 @@ def loss_driven(claim: Claim) -> Outcome:
     excess = proof(Eq(diff((y - c) / y, y), c / y**2))
     net = scenarios["ldcc_fig6"].net
     point = operating_point(net, 200.0)
-    by_delay = np.abs(linearize(net, at=200.0).B2[:, :1]).max()
+    closed = linearize(net, at=200.0)
+    by_delay = np.abs(closed.B[:, closed.n_inputs]).max()
     found = margins(linearize(net, "open", at=200.0))
     johari = np.pi / 2 / sufficient_conditions(net, equilibrium=point)["Johari-Tan"].margin
     values = {"gain": found.gain, "phase": found.phase}
