@@ -7,11 +7,12 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test scan mutants check reproduce notebooks docs bench cluster-demo house clean constraints help
+.PHONY: setup test quick scan mutants check reproduce notebooks docs bench cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
 	@echo 'make test       the test suite (ARGS=... is passed on to pytest)'
+	@echo 'make quick      the tests without the slow ones, before a commit: about a minute and a half'
 	@echo 'make scan       all pairs of laws over all links, and 200 random networks, of which the suite runs a sample'
 	@echo 'make mutants    small mutations of the package, each of which its tests must notice (ARGS="-j 2")'
 	@echo 'make check      ruff, mypy, import-linter, doctests'
@@ -27,6 +28,10 @@ setup:
 
 test: setup
 	$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+
+# Marked slow is what takes longest: the rest takes a quarter of the time.
+quick: setup
+	$(PY) -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
 scan: setup
 	SCAN=full $(PY) -m pytest -n 2 tests/scan $(ARGS)

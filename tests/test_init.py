@@ -39,6 +39,7 @@ def test_import_loads_numpy_at_most() -> None:
     assert run(f"import sys, fluidcc; print(*[m for m in {heavy} if m in sys.modules])") == ""
 
 
+@pytest.mark.slow
 def test_a_simulation_does_without_dask() -> None:
     net = "fc.dumbbell([fc.LDCC], dict(capacity='3 Mbit/s'), rtt='50 ms')"
     assert (
@@ -101,6 +102,7 @@ def test_laws_are_listed_once_for_people_and_once_for_python() -> None:
     assert {*sources.__all__} == {*sources._HOME}
 
 
+@pytest.mark.slow
 def test_one_law_does_not_make_the_others() -> None:
     code = (
         "import sys, fluidcc as fc; fc.LDCC; print(*[m for m in sys.modules if "

@@ -88,6 +88,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
 @pytest.mark.parametrize("name", ENDLESS)
 def test_ctrl_c_ends_it(name: Any) -> None:

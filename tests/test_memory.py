@@ -23,6 +23,7 @@ def a_law(number: int) -> fc.Source:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_laws_and_what_was_worked_out_of_them_are_forgotten() -> None:
     """All but the structures that were seen last, of which the check need not be made again."""
     gone = [ref(a_law(number).structure) for number in range(600)]

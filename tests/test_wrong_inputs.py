@@ -542,6 +542,7 @@ def _arguments() -> Iterator[Any]:
             yield pytest.param(call, name, taken.get(name, set()), id=f"{k}-{name}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "name", "taken"), _arguments())
 def test_values_that_no_argument_can_take_are_answered_by_a_sentence(
     call: Callable[..., Any], name: str, taken: set[str]

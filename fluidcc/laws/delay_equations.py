@@ -51,12 +51,13 @@ def compiled_equations(given: dict[str, Any]) -> dict[str, Any]:
     Unsupported
         If a lag depends on a delayed state.
     """
+    equations = _Equations(given["fun"])
     for name, where in (("lags", "x(t - tau)"), ("switches", "Max, Abs, Piecewise")):
         if given.get(name) is not None:
             raise InvalidInput(
                 f"{name} are told by the equations, as in {where}; leave out the argument {name}"
             )
-    return _Equations(given["fun"]).compiled(dict(given))
+    return equations.compiled(dict(given))
 
 
 class _Equations:
@@ -65,7 +66,7 @@ class _Equations:
     def __init__(self, given: Any) -> None:
         pairs = [_pair(one) for one in _items(given)]
         if not pairs:
-            raise InvalidInput("there are no equations; give {x(t): right-hand side, ...}")
+            raise InvalidInput("fun holds no equations; give {x(t): right-hand side, ...}")
         self.t: Symbol = pairs[0][0].args[0]
         for x, _ in pairs:
             if x.args != (self.t,) or not isinstance(self.t, Symbol):
@@ -270,5 +271,6 @@ def _pair(one: Any) -> tuple[AppliedUndef, Any]:
     if isinstance(one, tuple) and isinstance(one[0], AppliedUndef) and len(one[0].args) == 1:
         return one
     raise InvalidInput(
-        f"{shown(one)} is no equation; give {{x(t): right-hand side}}, or Eq(x(t).diff(t), ...)"
+        f"fun holds {shown(one)}, which is no equation; give {{x(t): right-hand side}}, or "
+        "Eq(x(t).diff(t), right-hand side)"
     )

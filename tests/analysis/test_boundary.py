@@ -55,6 +55,7 @@ def test_hopf_point_of_one_flow(capacity: float) -> None:
         assert np.sign(abscissa(there)[0].real) == sign
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.eta", "beta", "bottleneck.capacity"])
 def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
     net = networks.parking_lot()
@@ -115,6 +116,7 @@ def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
         assert curve.frequency[i] == pytest.approx(omega, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_a_curve_is_followed_round_its_fold() -> None:
     """PI has a largest b, with two limits of a below it: L = -1 at s = j omega gives a + b/s by
     hand.
@@ -140,6 +142,7 @@ def test_a_curve_is_followed_round_its_fold() -> None:
     np.testing.assert_allclose(curve.x, -gains.imag * s.imag, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_curve_ends_at_the_bounds_of_either_parameter_on_the_boundary() -> None:
     """Where it leaves through the bounds of its own parameter, beside it, and where it starts at
     the bounds.
@@ -165,6 +168,7 @@ def test_a_curve_ends_at_the_bounds_of_either_parameter_on_the_boundary() -> Non
             assert np.all(np.diff(curve.x) > 0)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_curve_says_what_happens_there() -> None:
     net = fc.dumbbell([fc.LDCC(eta=1.2)], {"capacity": 1e6}, rtt="50 ms")
     curve = fc.stability_boundary(net, "eta", along="delay", along_bounds=("20 ms", "2 s"))
@@ -188,6 +192,7 @@ def _stiff(h: float) -> fc.Network:
     return fc.Network().link("l", fc.DropTail, capacity=1e8, delay=0.5).flow("f", law, route=["l"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("h", "kind"), [(3.0, "subcritical"), (-0.3, "supercritical")])
 def test_both_kinds_of_onset(h: float, kind: str) -> None:
     edge = fc.stability_boundary(_stiff(h), "k")
@@ -226,6 +231,7 @@ def test_where_oscillation_sets_in_with_constant_delays() -> None:
     assert found.left < 0.1 * found.amplitude
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flows", [1, 3])
 def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int) -> None:
     """What is under way is on account: the equilibrium moves in one way, and the roots at zero
@@ -245,6 +251,7 @@ def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int)
     assert below.decay_rate == pytest.approx(edge.slope.real * h, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_with_an_ack_clock_the_curve_goes_through_its_boundaries() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
     net.flow("f", fc.FAST, route=["l"], packet=8000)

@@ -56,6 +56,7 @@ def _judged(net: fc.Network) -> Any:
         return fc.stability(net)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "moves"),
     [(_shared, {"a.x": 1, "b.x": -1}), (_series, {"l1.lambda": 1, "l2.lambda": -1})],
@@ -71,6 +72,7 @@ def test_a_direction_is_named_and_left_out(make: Any, moves: dict[str, float]) -
     assert f"<td style='text-align:left'>{free} (roots at zero left out: 1)" in report._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_push_ends_elsewhere_on_it_and_what_is_left_decays_as_the_other_roots_say() -> None:
     net = _shared()
     report = _judged(net)
@@ -90,6 +92,7 @@ def test_a_push_ends_elsewhere_on_it_and_what_is_left_decays_as_the_other_roots_
     assert found[np.argmax(found.imag)] == pytest.approx(report.rightmost_roots[0], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_differences_among_identical_flows() -> None:
     net = fc.dumbbell([Toward] * 3 + [Toward(k=1.3)] * 2, {"capacity": 3e6}, rtt="50 ms")
     report = _judged(net)
@@ -128,6 +131,7 @@ def test_passivity_decides_nothing_where_a_user_integrates() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capacity", [350e3, 380e3, 400e3, 411e3, 440e3])
 def test_windows_at_their_bound_leave_a_clock_alone(capacity: float) -> None:
     """No queue moves a window of one packet: lags cancel around the links, and no gain brings the

@@ -109,6 +109,7 @@ def test_verdict_margins_and_roots_are_those_of_flows_that_hardly_differ(which: 
     assert alike.unstable == alike.encirclements + alike.open_unstable
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
 @pytest.mark.parametrize("law", [fc.FAST, fc.Vegas], ids=lambda law: law.name)
 def test_two_flows_with_a_clock_of_acknowledgements_are_judged_at_unequal_delays_too(
@@ -127,6 +128,7 @@ def test_two_flows_with_a_clock_of_acknowledgements_are_judged_at_unequal_delays
     assert far.closed.essential_abscissa < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "which", ["alike", "near and far", "windows over marks", "hearing themselves"]
 )

@@ -26,6 +26,7 @@ def _pushed(system: Any, net: fc.Network) -> int:
     return same.index(True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delays", ["fifo", "frozen"])
 @pytest.mark.parametrize("make", networks.ALL, ids=lambda make: make.__name__)
 def test_response_is_that_of_the_nonlinear_network(make: Any, delays: str) -> None:

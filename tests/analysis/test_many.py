@@ -92,6 +92,7 @@ def one_by_one(
         np.testing.assert_allclose(found.rightmost_root[i], report.rightmost_roots[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_point_is_judged_as_if_alone(name: str) -> None:
     net, targets, values = cases(name, 25)

@@ -128,6 +128,7 @@ def test_a_search_ends_with_its_steps_and_says_how_far_it_came() -> None:
         fc.limit_cycle(net, max_steps=0)
 
 
+@pytest.mark.slow
 def test_a_search_takes_no_more_steps_than_it_may() -> None:
     """Near a cycle of 20,000 steps, at the approach's accuracy, it says what the next look would
     take.
@@ -192,6 +193,7 @@ def late_and_small(first: fc.Source, second: fc.Source, **more: Any) -> fc.Netwo
 PLAIN = fc.PlainDelayAIMD(slope=0, coefficient=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("net", "doubts"),
     [
@@ -273,6 +275,7 @@ def place(
     return (n, alpha, *path), delay_aimd_cycle(1, n * alpha, *path)  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
     (n, alpha, rate, trip, threshold), one = place
     trickle = fc.PlainDelayAIMD.parameter("trickle")
@@ -289,6 +292,7 @@ def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
     assert one.contraction < 0.05  # a backoff forgets what was before it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [None, 0.3, 0.8, 1.0, 1.25])  # window over what the path holds
 @pytest.mark.parametrize("place", ["Fig. 2", "steep"])
 def test_the_cycle_does_not_remember_how_it_was_reached(place: str, first: float | None) -> None:
@@ -311,6 +315,7 @@ def test_the_cycle_does_not_remember_how_it_was_reached(place: str, first: float
     )
 
 
+@pytest.mark.slow
 def test_a_smoothed_ack_clock_gives_one_period_too() -> None:
     """With pace > 0 the data in flight are remembered no less; H-TCP with losses shows it most."""
     net = fc.Network().link(
@@ -325,6 +330,7 @@ def test_a_smoothed_ack_clock_gives_one_period_too() -> None:
     assert periods == pytest.approx([periods[0]] * 3, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_synchronised_flows_are_one_with_the_sum_of_their_increases(place: Any) -> None:
     (n, alpha, *path), one = place
     many = delay_aimd_cycle(n, alpha, *path)
@@ -345,6 +351,7 @@ def two_by_delay(pace: float, apart: float = 0.0) -> fc.Network:
     return net
 
 
+@pytest.mark.slow
 def test_a_difference_of_two_windows_shrinks_by_beta_a_cycle() -> None:
     """beta = T/(T + tau0) = 6/7: by the map of returns, and by a run from windows that differ by
     a tenth.

@@ -131,6 +131,7 @@ def test_a_formula_and_its_gradient_agree(free: Undelayed) -> None:
     assert abs(formula.offset) < 1e-9
 
 
+@pytest.mark.slow
 def test_the_printed_link_function_is_not_zero_at_rest() -> None:
     net = fc.Network().link("a", fc.DropTail, capacity=2e6, delay=0.025)
     net.link("b", fc.DropTail, capacity=3e6, delay=0.01)

@@ -30,6 +30,7 @@ def test_the_index_is_that_of_the_printed_answer() -> None:
     assert "<table>" in found._repr_html_()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_networks_that_it_calls_stable_have_no_unstable_root(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -87,6 +87,7 @@ def test_a_flow_of_its_own() -> None:
         report.of_flow("flow3")
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(st.data())
 def test_encirclements_are_right_half_plane_roots(data: Any) -> None:
@@ -263,6 +264,7 @@ def test_eigenloci_of_a_report_take_a_resolution() -> None:
         report.eigenloci(points=1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
 def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:
     def judged(*gains: float) -> fc.StabilityReport:
@@ -376,6 +378,7 @@ print(json.dumps([*found, first.real, first.imag]))
 """
 
 
+@pytest.mark.slow
 def test_verdicts_are_the_same_without_the_jit() -> None:
     path = [p for p in sys.path if p] + [os.getcwd()]
     found = []

@@ -350,6 +350,7 @@ ROUTERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ROUTERS)
 def test_networks_of_explicit_feedback_run_as_the_multipliers_say(which: str) -> None:
     make, law = ROUTERS[which]

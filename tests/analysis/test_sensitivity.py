@@ -28,6 +28,7 @@ NETS = [networks.one_link, networks.parking_lot, networks.full_buffers, networks
         networks.dual_prices, _identical]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", NETS, ids=lambda make: make.__name__)
 def test_all_parameters(make: Any) -> None:
     net = make()
@@ -38,6 +39,7 @@ def test_all_parameters(make: Any) -> None:
     _agree_with_differences(net, report, every[::3] if make is networks.full_buffers else every)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "buffers", "regime"), [
     (0, "", "delay-driven"), (1, "all", "loss-driven"), (13, "all", "loss-driven"), (8, "some",
     "mixed"),

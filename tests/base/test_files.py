@@ -155,6 +155,7 @@ def test_a_store_is_no_output(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_is_forced_is_replaced() -> None:
     for name in ("own.nc", "own.png", "loop.png", "grid.csv", "figure.png"):
         Path(name).write_bytes(SECRET)

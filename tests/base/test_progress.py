@@ -89,6 +89,7 @@ def test_the_bar_goes_away_when_the_run_fails(monkeypatch: pytest.MonkeyPatch) -
     assert bar._bar.disable  # what tqdm sets when it closes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [0.02, 60.0])
 def test_work_of_unknown_length_says_what_it_is(
     patience: float, monkeypatch: pytest.MonkeyPatch

@@ -39,6 +39,7 @@ def shell(*args: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.slow
 def test_a_scenario_becomes_a_result_and_a_figure() -> None:
     done = shell("simulate", "ldcc_fig6", "--until", "20 s", "--set", "samples=11")
     assert (done.returncode, done.stderr) == (0, "")
@@ -68,6 +69,7 @@ def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     assert "<svg" in Path("f.svg").read_text()
 
 
+@pytest.mark.slow
 def test_a_scenario_file_and_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(
         'until = 5\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = '
@@ -112,6 +114,7 @@ def test_a_mistake_is_answered_by_one_line(
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.slow
 def test_no_traceback_in_a_process_of_its_own() -> None:
     done = shell("simulate", "nowhere.toml")
     assert done.returncode == 2
@@ -120,6 +123,7 @@ def test_no_traceback_in_a_process_of_its_own() -> None:
     assert shell("simulte").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -143,6 +143,7 @@ def test_constant_rate_overloads_a_finite_buffer() -> None:
     assert eq.full.item()
 
 
+@pytest.mark.slow
 @example(seed=11068)  # a loss of 2e-5 behind a buffer of 3 s
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))

@@ -104,6 +104,7 @@ def test_ldcc_shares_any_capacity_as_18_says(capacity: float) -> None:
     check(net, eq)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [fc.NADA8698, fc.NADA])
 @pytest.mark.parametrize("capacity", [0.5e6, 1e6, 1.4e6])
 def test_nada_rests_where_its_delay_and_rate_have_a_given_product(
@@ -130,6 +131,7 @@ def test_nada_without_a_queue_rests_at_its_largest_rate() -> None:
     assert eq.states["a"]["calm"] == 0.5  # it counts to LOGWIN, and no further
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law", [fc.FAST, fc.LEDBAT, fc.Vegas, fc.NADA, fc.NADA8698], ids=lambda law: law.name
 )

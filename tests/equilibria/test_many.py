@@ -109,6 +109,7 @@ def test_marks_prices_and_sampled_laws() -> None:
     both(net, {"l.capacity": np.linspace(1e6, 3e6, 4), "r.capacity": np.linspace(2e6, 6e6, 4)})
 
 
+@pytest.mark.slow
 def test_states_that_follow_from_others_are_told() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="20 ms", buffer="1 s")
     net.flow("a", fc.FAST, route=["l"]).flow("b", fc.LEDBAT, route=["l"], initial={"delta": 0.3})

@@ -61,6 +61,7 @@ def left(net: fc.Network, eq: Any, name: str) -> tuple[Any, Any]:
     return here, moved + 1e-9 * np.append(np.abs(z), told["rate"] + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
 @pytest.mark.parametrize("law", RESTING, ids=lambda law: law.name)
 def test_a_rest_holds_at_every_scale(law: Any) -> None:

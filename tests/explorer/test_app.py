@@ -32,6 +32,7 @@ def slider(made: Explorer, name: str, label: str) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tab", range(len(TABS)), ids=TABS)
 def test_each_view_follows_a_slider(three: Explorer, tab: int) -> None:
     three.tabs.active = tab
@@ -94,6 +95,7 @@ def test_data_are_saved_as_they_are_shown(three: Explorer) -> None:
     assert first.startswith("0.0,")
 
 
+@pytest.mark.slow
 def test_a_chart_has_the_present_point_and_the_exact_boundary() -> None:
     net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
     made = Explorer(net)
@@ -113,6 +115,7 @@ def test_a_chart_has_the_present_point_and_the_exact_boundary() -> None:
     assert "not of this network" in made.map_note.object
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", Board.of().laws("flows"))
 def test_every_law_can_be_looked_at(law: str) -> None:
     board = Board.of()
@@ -123,6 +126,7 @@ def test_every_law_can_be_looked_at(law: str) -> None:
     assert made.codes[0].value
 
 
+@pytest.mark.slow
 def test_another_network_and_another_law_are_chosen(three: Explorer) -> None:
     made = Explorer()
     network = made.controls.objects[0]

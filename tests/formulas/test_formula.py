@@ -45,6 +45,7 @@ def inside(f: Formula) -> dict[str, float]:
     return values | ({"k": -1.5, "l": 2.0} if f.name.startswith("iscc") else {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", FORMULAS, ids=lambda f: f.name)
 def test_a_formula_is_its_expression(f: Formula) -> None:
     values = inside(f)

@@ -14,6 +14,7 @@ DELAY = 0.025
 G = math.log(1.08)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("g", "gamma", "alpha", "z", "delay"),
     [

@@ -46,6 +46,7 @@ LAWS = [
 a, b, c = symbols("a b c", real=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda v: v.name)
 def test_source_tape_gives_the_system_and_its_jacobians(law: Source) -> None:
     k, signals = len(law.states), (e, pi, price, x_tau)

@@ -33,6 +33,7 @@ SYMBOLIC: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_the_exact_problems_in_sympy(name: str) -> None:
     """Within a hundred tolerances, and to rounding as the plain functions where these declare all
@@ -52,6 +53,7 @@ def test_the_exact_problems_in_sympy(name: str) -> None:
             np.testing.assert_allclose(ours.y, plain.y, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_kinks_of_equations_are_switches() -> None:
     """y' = max(sin t, 0) + |cos t| costs no steps for its kinks, and no accuracy."""
     result = fc.solve_dde(
@@ -69,6 +71,7 @@ def test_a_root_beyond_its_kink_has_no_value_and_needs_none() -> None:
     assert result.y[0, -1] == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_events_parameters_and_many_runs() -> None:
     """x' = -a x(t - tau), and when x and x(t - tau) pass a half."""
     equations, start = {x(t): -a * x(t - tau)}, {x(t): 1 + t * 0}
@@ -83,6 +86,7 @@ def test_events_parameters_and_many_runs() -> None:
         assert then[0] == pytest.approx(0.5 + lag, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_histories_may_depend_on_parameters() -> None:
     """x' = x(t - 1) with the past a t + 1: x = 1 + (1 - a) t + a t^2 / 2 up to 1."""
     result = fc.solve_dde({x(t): x(t - 1)}, (0, 1), {x(t): a * t + 1}, args={a: 0.5})
@@ -97,7 +101,7 @@ def test_histories_may_depend_on_parameters() -> None:
         ({"lags": [1.0]}, InvalidInput, "lags are told by the equations"),
         ({"switches": [x(t)]}, InvalidInput, "switches are told by the equations"),
         ({"fun": []}, InvalidInput, "no equations"),
-        ({"fun": [x(t)]}, InvalidInput, r"x\(t\) is no equation"),
+        ({"fun": [x(t)]}, InvalidInput, r"x\(t\), which is no equation"),
         ({"fun": {x(t): v(t)}}, UnknownName, r"no equation of v\(t\); there are those of x"),
         ({"fun": {x(t): x(t), x(2 * t): x(t)}}, InvalidInput, r"x\(2\*t\) is no state"),
         ({"fun": {x(t): x(t - x(t - 1))}}, Unsupported, "make that lag a state of its own"),

@@ -41,6 +41,7 @@ def net(f: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", ONE, ids=lambda f: f.__name__)
 def test_each_function_works_everywhere(f: Any) -> None:
     """Of 3/2 or 1/2 of a ratio of delays: the rest, a run's end, and the gain at rest are those

@@ -74,6 +74,7 @@ def _exponential(times: Any, edges: Any, targets: Any) -> Any:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDS)
 def test_a_guard_holds_when_a_mark_jumps(name: Any) -> None:
     """The exact solution, through jumps of the mark to 1 and back; branches were held while a
@@ -86,6 +87,7 @@ def test_a_guard_holds_when_a_mark_jumps(name: Any) -> None:
     assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_a_guard_holds_in_fused_steps_too() -> None:
     g, low, high = GUARDS["log of Min"]
     run = _run(_law(10 + g / 100), rtol=1e-9, engine="fused")

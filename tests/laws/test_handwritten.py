@@ -106,6 +106,7 @@ def test_it_is_a_law_like_any_other() -> None:
     assert replace(BY_HAND, name="Named").flow == BY_HAND.flow
 
 
+@pytest.mark.slow
 def test_it_pickles_to_a_fresh_process(tmp_path: Path) -> None:
     """Workers have neither the function nor its module: the text is in the law."""
     (tmp_path / "law.pickle").write_bytes(pickle.dumps(BY_HAND))

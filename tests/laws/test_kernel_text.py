@@ -68,6 +68,7 @@ def check(law: Law) -> Any:
     return switches
 
 
+@pytest.mark.slow
 @LAWS
 def test_text_agrees_with_numpy_to_a_few_ulps(law: Law) -> None:
     check(law)

@@ -8,6 +8,7 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 from weakref import ref
 
@@ -203,6 +204,7 @@ def test_a_law_cannot_be_changed() -> None:
         LDCC.name = "other"  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @LAWS
 def test_equal_laws_are_the_same_object(law: Law) -> None:
     """So that a worker, which gets the same laws with every task, finds them in its caches."""
@@ -232,6 +234,7 @@ def test_a_threshold_is_of_what_the_source_knows() -> None:
         replace(fc.PlainDelayAIMD, threshold=edot)
 
 
+@pytest.mark.slow
 def test_laws_that_nobody_has_are_forgotten() -> None:
     gone = [ref(LDCC(beta=0.2 + k / 1000)) for k in range(50)]
     gc.collect()
@@ -252,6 +255,7 @@ def test_latex_is_balanced_and_names_every_state_and_let(law: Law) -> None:
         assert f"{v} &=" in text
 
 
+@pytest.mark.slow
 @LAWS
 def test_mathtext_can_draw_every_row(law: Law) -> None:
     pytest.importorskip("matplotlib")
@@ -268,19 +272,20 @@ def test_mathtext_can_draw_every_row(law: Law) -> None:
         MathTextParser("path").parse(f"${row}$")
 
 
+@pytest.mark.slow
 @LAWS
 def test_a_wrong_unit_is_caught(law: Law) -> None:
-    """Mutation: multiply the unit of any symbol that a law's equations use, and the law is
-    refused.
+    """Mutation: multiply the unit of any symbol that a law's equations use, by s and by bit in
+    turn, and the law is refused.
     """
     used = {s for _, f in law.expressions() for s in unfold(f).free_symbols} | set(law.flow)
-    for s in (*law.states, *law.params):
-        if s in used:
-            for factor in ("s", "bit"):
-                with pytest.raises(LawError, match=law.name):
-                    replace(law, units={**law.units, s: f"{law.units[s]}*{factor}"})
+    symbols_of = [s for s in (*law.states, *law.params) if s in used]
+    for s, factor in zip(symbols_of, cycle(("s", "bit")), strict=False):
+        with pytest.raises(LawError, match=law.name):
+            replace(law, units={**law.units, s: f"{law.units[s]}*{factor}"})
 
 
+@pytest.mark.slow
 @LAWS
 def test_a_law_names_no_unused_parameters(law: Law) -> None:
     used = {s for _, f in law.expressions() for s in unfold(f).free_symbols}

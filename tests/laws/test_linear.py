@@ -20,6 +20,7 @@ STEP = 1e-40
 s = Symbol("s", positive=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", all_laws(), ids=lambda law: law.name)
 def test_branches_equal_the_law_and_jacobians_equal_complex_steps(law: Law) -> None:
     values = random_values(law, N, seed=3)

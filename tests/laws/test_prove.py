@@ -72,6 +72,7 @@ REFUTED: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "where"), PROVED.values(), ids=PROVED)
 def test_proved(statement: Any, where: tuple[Any, ...]) -> None:
     verdict = prove(statement, where=where)
@@ -117,6 +118,7 @@ def test_contradictory_conditions_are_undecided() -> None:
     assert prove(p > q, where=(p < r, r < p)).status == "undecided"  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", all_laws(), ids=lambda law: law.name)
 def test_every_claim_of_every_law_is_proved(law: Law) -> None:
     proof = prove(law)

@@ -83,6 +83,7 @@ def test_what_was_found_is_forgotten_when_the_network_grows() -> None:
     assert float(after.rate.sum()) == pytest.approx(6e6, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
 @pytest.mark.parametrize("link", [fc.DropTail, fc.RED, fc.DualLink], ids=lambda link: link.name)
 @pytest.mark.parametrize(

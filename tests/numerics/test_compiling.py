@@ -134,6 +134,7 @@ def test_where_nothing_can_be_kept_is_one_warning(
         assert plus(2.0) == (4.0, 0)
 
 
+@pytest.mark.slow
 def test_threads_on_an_empty_cache_all_get_their_results(tmp_path: Path) -> None:
     script = """
 import sys

@@ -173,6 +173,7 @@ def test_agrees_with_a_conic_solver(alpha: float, seed: int) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

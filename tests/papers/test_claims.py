@@ -137,6 +137,7 @@ def test_every_row_is_in_the_table_once() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WANTED)
 def test_a_row_has_its_verdict_finite_numbers_and_a_reason_where_one_is_due(name: str) -> None:
     found = outcome(name)

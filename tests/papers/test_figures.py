@@ -21,6 +21,7 @@ FIGURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_axes_are_labelled_and_hold_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures_ldcc, "POINTS", 8)
@@ -55,6 +56,7 @@ def test_a_flow_that_is_off_has_no_delay_in_the_picture() -> None:
     assert np.all(np.isnan(np.asarray(delay, dtype=float)[np.asarray(t) < 99]))
 
 
+@pytest.mark.slow
 def test_what_is_exact_lies_above_every_condition_that_is_a_theorem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

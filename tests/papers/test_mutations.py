@@ -100,6 +100,7 @@ EQUATIONS: list[tuple[str, str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "name", "wrong"), EQUATIONS, ids=[f"{r}-{n}" for r, n, _ in EQUATIONS]
 )
@@ -155,6 +156,7 @@ RESULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("row", "name", "part"), RESULTS, ids=[row for row, *_ in RESULTS])
 def test_a_result_that_is_off_by_a_percent_is_noticed(
     monkeypatch: pytest.MonkeyPatch, row: str, name: str, part: str
@@ -393,6 +395,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "wrong", "wanted"), OTHERS, ids=[f"{row}-{wanted}" for row, _, wanted in OTHERS]
 )
@@ -408,6 +411,7 @@ def test_another_result_has_another_verdict(
 PROVED = {name for name, (verdict, _) in WANTED.items() if verdict == "proved"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", sorted(PROVED - {"ldcc.gradient_of_penalty"}))
 def test_what_is_proved_rests_on_proofs(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
     def refuted(verdict: Verdict) -> Verdict:

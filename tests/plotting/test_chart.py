@@ -25,6 +25,7 @@ def boundaries(ax: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_the_boundary_and_conditions_are_where_they_are() -> None:
     n = 41
     axis = np.linspace(0, 1, n)

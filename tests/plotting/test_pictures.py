@@ -176,6 +176,7 @@ def test_claims_are_counted_by_verdict() -> None:
         fc.plot.claims([])
 
 
+@pytest.mark.slow
 def test_matplotlib_is_loaded_when_a_picture_is_drawn() -> None:
     code = (
         "import sys, fluidcc; fluidcc.plot.timeseries; print('matplotlib' in sys.modules, "

@@ -74,6 +74,7 @@ def sent(result: xr.Dataset) -> NDArray[Any]:
     return np.vstack([0.0 * rate[:1], np.cumsum(0.5 * widths * (rate[1:] + rate[:-1]), axis=0)]).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", sample(range(200), 40))
 def test_a_random_network_sends_what_eulers_method_says(seed: int) -> None:
     links, flows = drawn(seed)

@@ -84,6 +84,7 @@ def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, 
     return entered if bursts(link, pair) else np.append(entered, of_each), run.attrs["jumps"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("link", "pair"), sample(CASES, 307))
 def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(
     link: str, pair: tuple[str, str]

@@ -41,6 +41,7 @@ def over(link: Link, *laws: Source, **more: Any) -> fc.Network:
     return net
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "engine"), [(1, "array"), (1, "fused"), (70, "array")])
 def test_a_state_is_at_its_bounds_exactly_and_for_as_long_as_its_equation_says(
     count: int, engine: str
@@ -70,6 +71,7 @@ def test_a_state_is_at_its_bounds_exactly_and_for_as_long_as_its_equation_says(
         assert np.all(rate[there] == 1e6 * (LOW if n % 2 else HIGH))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["array", "fused"])
 def test_a_trigger_at_a_bound_does_not_fire(engine: str) -> None:
     law = swinging(
@@ -79,6 +81,7 @@ def test_a_trigger_at_a_bound_does_not_fire(engine: str) -> None:
     assert run.attrs["jumps"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["array", "fused"])
 def test_a_short_pulse_of_what_is_heard_frees_a_state_that_has_been_held_for_long(
     engine: str,
@@ -127,6 +130,7 @@ def test_what_a_router_says_at_a_bound_is_the_same_number_wherever_it_is_looked_
     assert abs(late.loss.values[0, 0] - HIGH) < 2e-16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-12])
 @pytest.mark.parametrize(
     ("laws", "step", "until", "jumps"),

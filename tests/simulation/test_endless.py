@@ -59,6 +59,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_has_no_end_is_refused_before_memory_is_taken(name: Any) -> None:
     call, message = ENDLESS[name]

@@ -96,6 +96,7 @@ def test_what_waits_while_all_is_dropped_leaves_at_the_capacity() -> None:
     )
 
 
+@pytest.mark.slow
 def test_fused_and_array_steps_agree() -> None:
     net = fc.Network().link("a", fc.REDDrop(T=0.1), capacity=1e6, delay=0.01)
     net.link("b", fc.DropTail, capacity=0.8e6, delay=0.01)

@@ -196,6 +196,7 @@ def assert_same_record(run: s.State, run_fused: s.State, what: str) -> None:
         assert_same(old[k : k + 5], new[k : k + 5], 1e-11, f"{what}, rates {k - rest}", capacity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
     make, delays = CASES[case]
@@ -228,6 +229,7 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
     assert tried > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_runs_agree_with_the_array_step_to_tolerance(case: str) -> None:
     make, delays = CASES[case]
@@ -316,6 +318,7 @@ print(json.dumps([values.values.tolist() for values in found]))
 """
 
 
+@pytest.mark.slow
 def test_without_the_jit_all_runs_as_plain_python() -> None:
     path = [p for p in sys.path if p] + [os.getcwd()]
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}

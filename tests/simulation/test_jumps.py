@@ -227,6 +227,7 @@ def test_no_bit_is_made_or_lost_at_a_jump(
 # --- engines --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_fused_step_gives_the_same_run() -> None:
     net = (
         link()

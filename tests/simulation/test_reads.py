@@ -35,6 +35,7 @@ def inverted(F: NDArray[np.float64], targets: list[float]) -> list[float]:
     return [invert(F[k * s.LSIZE :], target) for k, target in enumerate(targets)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [s.BUSY, s.FULL])
 @pytest.mark.parametrize("steep", [0.01, 0.05], ids=["nearly linear", "bent"])
 def test_a_record_is_inverted(mode: int, steep: float) -> None:

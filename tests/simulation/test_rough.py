@@ -79,6 +79,7 @@ def test_errors_are_those_that_come_round(net: Network, until: float, trip: floa
             )
 
 
+@pytest.mark.slow
 def test_exact_clocks_are_those_of_another_solver() -> None:
     """To the three digits that Euler's method has; that runs of all tolerances agree to more is
     tested above.
@@ -109,6 +110,7 @@ def test_a_kink_that_comes_round_does_not_swing() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_fused_step_follows_kinks_as_the_array_step_does() -> None:
     net = Network().link("l", DropTail, capacity=7e6, delay=0.01, buffer=24e3)
     net.flow("a", FAST(pace=0), route=["l"], start=0)
@@ -180,6 +182,7 @@ def test_a_cut_window_pauses_for_exactly_what_is_too_much() -> None:
 CLOCKS = [[HTCP, Vegas], [PlainDelayAIMD, FAST], [LEDBAT, DelayAIMD, FAST]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("laws", CLOCKS, ids=lambda laws: "-".join(law.name for law in laws))
 def test_what_is_in_flight_is_what_was_sent_in_the_last_round_trip(laws: list[Source]) -> None:
     """X(t) - X(s(t)) = F of each flow. A wide link of its own, without a queue, counts what it

@@ -87,6 +87,7 @@ def test_links_without_delay_see_the_present() -> None:
     assert float(ds.backlog.sel(link=["a", "b"]).max()) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 1e-7, 0.01])
 def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
     """Flows that cross two links in opposite order pass each kink on for ever; landings may not

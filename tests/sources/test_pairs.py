@@ -50,6 +50,7 @@ def sane(run: xr.Dataset, rtol: float = RTOLS[0]) -> None:
     )  # a difference of what entered and what passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(len(LAWS)), ids=lambda k: LAWS[k].name)
 def test_every_pair_of_sources_runs_on_one_link(first: int) -> None:
     for other, second in enumerate(LAWS[first:]):
@@ -74,6 +75,7 @@ def test_every_pair_of_sources_runs_on_one_link(first: int) -> None:
         assert all(text.startswith(start) for text, start in zip(said, wanted, strict=True)), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["RED", "REDDrop", "PI", "PAQM", "PAQMDrop"])
 def test_each_source_runs_beside_another_on_links_that_act(name: str) -> None:
     """Each law is there first once, and the newcomer once; on each link with other laws."""

@@ -20,6 +20,7 @@ def visited(law: fc.Source) -> fc.Network:
     return net
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "buckets"), [(fc.LEDBAT, 3), (fc.FAST, 2), (fc.PlainDelayAIMD, 3)]
 )
@@ -42,6 +43,7 @@ def test_the_minimum_is_that_of_the_last_periods(base: fc.Source, buckets: int) 
     )  # it forgets; who empties the queue has it anew
 
 
+@pytest.mark.slow
 def test_nothing_is_forgotten_within_the_window() -> None:
     run, plain = (
         fc.simulate(visited(law), 20.0, samples=41, rtol=1e-8)
@@ -51,6 +53,7 @@ def test_nothing_is_forgotten_within_the_window() -> None:
     np.testing.assert_allclose(run.queueing_delay, plain.queueing_delay, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_ledbat_takes_its_own_queue_for_propagation_when_the_window_has_passed() -> None:
     """A flow alone fills its target; when that is all it remembers, it fills another one above."""
     law = fc.with_windowed_minimum(fc.LEDBAT(target=0.02, gain=10), 2)(bucket=20)

@@ -259,6 +259,7 @@ def test_a_threshold_below_the_smallest_queue_is_told_of() -> None:
     assert "the threshold of flow 'f', 4 ms, lies below the smallest queueing delay" in warned
 
 
+@pytest.mark.slow
 def test_the_smallest_round_trip_can_be_taken_anew_every_so_many_seconds() -> None:
     """In place of a minimum over a sliding window, which no fixed number of states keeps."""
     period, law = symbols("W", positive=True), fc.PlainDelayAIMD(delta_p=0.9)

@@ -71,6 +71,7 @@ def test_a_resumed_sweep_starts_where_it_was(
         assert seen == [(start, start), (start, 10)]
 
 
+@pytest.mark.slow
 def test_in_jupyter(tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient")

@@ -104,6 +104,7 @@ def network() -> fc.Network:
     return net.flow("a", fc.LDCC, route=["l"], initial={"x": 1e5})
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_bits(client: Any) -> None:
     grid = {"beta": np.linspace(0.1, 0.3, 6), "w": [2e4, 3e4]}
     here = fc.sweep(network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor="serial")
@@ -162,6 +163,7 @@ def on_the_loop(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "Client", partial(distributed.Client, loop=loop))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_the_loop")
 def test_the_command_with_a_scheduler(
     client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -177,6 +179,7 @@ def test_the_command_with_a_scheduler(
     assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_the_loop")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1", "carrier://pigeon:1"])
 def test_no_scheduler(
@@ -215,6 +218,7 @@ def test_workers_of_another_version_are_refused(
         fc.sweep(lambda p: p["x"], {"x": [1.0, 2.0]}, executor=client)
 
 
+@pytest.mark.slow
 def test_workers_without_fluidcc_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before they get a job, of which they would die; those that have it are not asked again."""
 
@@ -245,6 +249,7 @@ def squared(point: Any) -> float:
     return float(point["x"]) ** 2
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_or_without_scheduler_is_told(loop: Any, tmp_path: Path) -> None:
     with (
         scheduler(tmp_path, 0) as address,
@@ -283,6 +288,7 @@ def test_when_a_cluster_goes_away_in_the_middle(
     assert found.values["value"].tolist() == [4.0]
 
 
+@pytest.mark.slow
 def test_a_point_that_kills_its_process_fails_alone(tmp_path: Path) -> None:
     def measured(point: Any) -> float:
         if point["x"] == 3.0 and os.getpid() != home:

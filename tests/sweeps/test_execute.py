@@ -33,6 +33,7 @@ class Pickling:
         return future
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["serial", "threads", "processes", None])
 @pytest.mark.parametrize("chunk", [1, 7, 1000, None])
 @pytest.mark.parametrize("stored", [False, True])

@@ -29,6 +29,7 @@ def network() -> fc.Network:
     return fc.dumbbell({"a": fc.LDCC}, {"capacity": "2 Mbit/s"}, rtt="50 ms")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
     command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(tmp_path)]

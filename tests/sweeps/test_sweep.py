@@ -160,6 +160,7 @@ def _never() -> float:
     raise ValueError("never")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
 @pytest.mark.parametrize("chunk", [1, 5])
 def test_the_result_is_the_same_however_computed(executor: str, chunk: int) -> None:

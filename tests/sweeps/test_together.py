@@ -48,6 +48,7 @@ GRIDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
 def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
     task = probed(make_task(network(), grid, [*ALL, *JUDGED], None, None, {}))
@@ -76,6 +77,7 @@ def test_flows_that_have_stopped_are_left_out() -> None:
             np.testing.assert_allclose(data[name][:, k], wanted[name], rtol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 3, 7])
 def test_chunks_do_not_matter_to_the_last_bit(chunk: int) -> None:
     grid = {"eta": np.linspace(0.2, 3.0, 4), "capacity": [2e6, 3e6, 5e6], "b.count": [0, 1, 2]}

@@ -73,6 +73,7 @@ GRIDS: dict[str, tuple[dict[str, Any], int, int, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("grid", "alone", "structures", "left"), GRIDS.values(), ids=GRIDS)
 def test_runs_together_are_simulate_bit_for_bit(
     grid: dict[str, Any], alone: int, structures: int, left: int

@@ -22,6 +22,7 @@ def compiled(function: Any) -> Any:
     return numba.njit(plain, error_model="numpy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=lambda p: p.name)
 def test_compiled_and_plain_functions_give_one_solution(problem: Problem) -> None:
     """To rounding, and within a hundred tolerances of the exact one."""
@@ -48,6 +49,7 @@ def marked(function: Callable[..., Any], **attributes: Any) -> Callable[..., Any
     return function
 
 
+@pytest.mark.slow
 def test_events_jumps_and_parameters_may_be_compiled_or_plain_in_any_mixture() -> None:
     """A sawtooth back to `low` when y(t - lag) = 1, and the events y = 0.5 on its way up."""
     parts: dict[str, Any] = {
@@ -76,12 +78,14 @@ def test_events_jumps_and_parameters_may_be_compiled_or_plain_in_any_mixture() -
         np.testing.assert_array_equal(mixed.y[:, -1], plain.y[:, -1])
 
 
+@pytest.mark.slow
 def test_parameters_that_are_no_numbers_are_passed_on_too() -> None:
     fun = numba.njit(lambda t, y, Z, how: -y if how == "down" else y)
     result = solve_dde(fun, (0, 1), 1.0, [], args=("down",), rtol=1e-8, atol=1e-8)
     assert result.y[0, -1] == pytest.approx(np.exp(-1), abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
@@ -127,6 +131,7 @@ def test_an_exception_of_a_plain_function_comes_out_as_it_is() -> None:
         solve_dde(fun, (0, 1), 1.0, [1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["compiled", "plain"])
 def test_many_runs_in_one_call_are_those_of_as_many_calls(kind: str) -> None:
     """Parameters, lags and initial states by rows, over two threads."""

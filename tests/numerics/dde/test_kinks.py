@@ -95,6 +95,7 @@ FAMILIES: dict[str, Callable[[Any], Problem]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["Tsit5", "DP5"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_undeclared_kink_costs_at_most_a_hundred_tolerances_wherever_it_falls(
@@ -248,6 +249,7 @@ DETEST: dict[str, tuple[Any, Any, Any, float, int, float]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DETEST)
 def test_detest_c_is_solved_though_nobody_declares_a_kink(name: str) -> None:
     fun, lags, history, end, steps, tolerances = DETEST[name]

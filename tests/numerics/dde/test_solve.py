@@ -179,6 +179,7 @@ def test_linear_equation_with_exponential_solution(
     assert abs(result.y[0, -1] - math.exp(3 * s)) < 1e-6 * growth
 
 
+@pytest.mark.slow
 def test_numba_functions_args_and_several_states() -> None:
     @njit
     def fun(t: float, y: Array, Z: Array, k: float) -> Array:
@@ -200,6 +201,7 @@ def test_numba_functions_args_and_several_states() -> None:
     np.testing.assert_allclose(compiled.y[1], 2 * compiled.y[0], atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "function"])
 @pytest.mark.parametrize(
     "history", [np.arange(5.0), lambda t: np.cos(t + np.arange(5.0))], ids=["constant", "function"]

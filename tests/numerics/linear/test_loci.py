@@ -63,6 +63,7 @@ def both(ratio: Complex) -> Any:
     return np.array([least, np.linalg.norm(ratio @ np.linalg.inv(back), 2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("channels", "rank"),
     [(1, 1), (2, 1), (3, 1), (7, 1), (2, 2), (3, 3), (3, 2), (7, 3), (8, 3), (20, 4)],

@@ -44,6 +44,7 @@ def network(seed: int, flows: int = 3, links: int = 1) -> fc.DelayLTI:
     return fc.DelayLTI(A, B, C, np.zeros((flows + k, flows + k)), delays=lags.ravel())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_python_control_on_a_dense_grid(name: str) -> None:
     import control
@@ -88,6 +89,7 @@ def test_a_margin_used_up_puts_a_root_on_the_axis(of: str | int) -> None:
             assert np.abs(closed.characteristic(s)) < 1e-9 * scale
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 2]), st.floats(-9.0, 1.4))
 def test_a_dense_grid_shows_no_crossing_that_was_missed(seed: int, links: int, gain: float) -> None:

@@ -102,6 +102,7 @@ EXAMPLES = {  # 2 and 3 of Vyhlidal and Zitek, QPmR, in Delay Systems (Springer 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_published_examples_have_as_many_roots_as_the_quasipolynomial_winds(name: str) -> None:
     coefficients, delays, box = (np.array(part) for part in EXAMPLES[name])
@@ -130,6 +131,7 @@ def test_published_examples_have_as_many_roots_as_the_quasipolynomial_winds(name
     np.testing.assert_allclose(system.characteristic(s), exact, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b", "tau", "unstable"),
     [(0.0, -1.0, 300.0, 96), (-1.0, 1.01, 1000.0, 45), (-1.0, -1.5, 1000.0, 356)],
@@ -208,6 +210,7 @@ def test_integrators_and_the_axis() -> None:
     assert (with_tracker.unstable, with_tracker.at_zero) == (6, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1))
 def test_encirclements_and_roots_agree(seed: int) -> None:

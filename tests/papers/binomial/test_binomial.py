@@ -27,6 +27,7 @@ def plain_loop(k: float, l: float, lam: float, sigma: float, n: int, intervals: 
     return lost / sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "powers", "constants"),
     [("AIMD1", (0, 1), (5e3, 0.5)), ("AIMD2", (0, 1), (50e3, 0.5)), ("IIAD", (1, 0), (1e8, 5e3))],

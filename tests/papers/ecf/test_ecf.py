@@ -28,6 +28,7 @@ def test_red_needs_the_marks_of_the_square_root_law() -> None:
         assert float(r.loss.mean()) == pytest.approx(2 / window**2, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_what_poisson_sources_send_scatters_as_counts_do() -> None:
     """What is sent is spread as a count of packets, and a little more for what ECF sets."""
     found = outcome("ecf.poisson_fairness").values
@@ -45,6 +46,7 @@ def test_margins_fall_with_the_number_of_sources() -> None:
         assert margins == sorted(margins, reverse=True)
 
 
+@pytest.mark.slow
 def test_differences_fall_by_the_decreases_and_by_nothing_else() -> None:
     """Increases are equal for all, so a difference of two rates is multiplied by every MD."""
     r = starting("CBR")

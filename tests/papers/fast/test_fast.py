@@ -30,6 +30,7 @@ def test_the_threshold_by_a_fixed_point() -> None:
     assert outcome("fast.decoded").values["threshold"] == pytest.approx(0.108, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_below_the_threshold_a_pause_leaves_what_is_not_drained() -> None:
     """The others answer a round trip r after the pause begins; till then 99 % of x0 r have gone.
 
@@ -44,6 +45,7 @@ def test_below_the_threshold_a_pause_leaves_what_is_not_drained() -> None:
         assert found[f"d = {d:g}"] == pytest.approx((b + left) / b, rel=0.05)
 
 
+@pytest.mark.slow
 def test_what_a_short_buffer_loses() -> None:
     """Queue and probe above the 500 packets of the buffer."""
     queue = (golden(4) + 4) * ALPHA
@@ -69,12 +71,14 @@ def test_the_plateaus_by_bisection() -> None:
     assert [found[f"flow{i}"] for i in range(1, 6)] == pytest.approx(rate, rel=0.02)
 
 
+@pytest.mark.slow
 def test_one_of_two_newcomers_at_once_takes_four_others_for_twelve() -> None:
     values = outcome("fast.simultaneous").values
     assert values["apart"] == pytest.approx(12 / 4, rel=0.01)
     assert values["together"] == pytest.approx(1.0, rel=0.01)
 
 
+@pytest.mark.slow
 def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
     """Below and above both boundaries; that of x = w/r by its characteristic equation."""
     values = outcome("fast.stability_needs_the_clock").values

@@ -87,6 +87,7 @@ NUMBERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "key", "by_hand"), NUMBERS, ids=[f"{n}-{k}" for n, k, _ in NUMBERS]
 )
@@ -111,6 +112,7 @@ def test_the_mixed_parking_lot_balances() -> None:
     assert rates["two_x1"] == pytest.approx(20e3 / lossy(1e6, 2, capacity=2.5e6))
 
 
+@pytest.mark.slow
 def test_the_penalty_at_300_ms() -> None:
     found = values_of("penalty_curves")
     assert found["300 ms, p = 25 ms"] == pytest.approx(0.1 * 0.2 / 0.325)
