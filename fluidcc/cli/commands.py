@@ -41,13 +41,19 @@ def number(text: str) -> Any:
         return text
 
 
+def _time(text: str | None) -> float:
+    """The time that ``--at`` gives [s]; the end without it."""
+    from fluidcc.base.units import to_si
+
+    return math.inf if text is None else float(to_si(number(text), "s", "--at"))
+
+
 # --- ``fluidcc stability`` -----------------------------------------------------------------------
 
 
 def run_stability(args: argparse.Namespace) -> None:
     from fluidcc.analysis.report import rows_of
     from fluidcc.analysis.stability import stability
-    from fluidcc.base.units import to_si
     from fluidcc.network.scenarios import Scenario
 
     scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
@@ -59,8 +65,7 @@ def run_stability(args: argparse.Namespace) -> None:
             force=args.force,
             keep={"the scenario": Path(args.scenario)},
         )
-    time = math.inf if args.at is None else to_si(number(args.at), "s", "--at")
-    report = stability(scenario.net, delays=args.delays, at=time, certify=args.certify)
+    report = stability(scenario.net, delays=args.delays, at=_time(args.at), certify=args.certify)
     rows = rows_of(report)
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
@@ -90,13 +95,11 @@ def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
 
 
 def run_equilibrium(args: argparse.Namespace) -> None:
-    from fluidcc.base.units import to_si
     from fluidcc.equilibria.equilibrium import equilibrium
     from fluidcc.network.scenarios import Scenario
 
     scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
-    time = math.inf if args.at is None else to_si(number(args.at), "s", "--at")
-    print(equilibrium(scenario.net, at=time))
+    print(equilibrium(scenario.net, at=_time(args.at)))
 
 
 # --- ``fluidcc doctor`` --------------------------------------------------------------------------
