@@ -43,7 +43,7 @@ from fluidcc.equilibria.assembly import (
 from fluidcc.equilibria.equilibrium import Equilibrium, hold_trackers, one_equilibrium
 from fluidcc.laws.linear import active_modes, branch_function, modes_at
 from fluidcc.laws.steady import grouped
-from fluidcc.network.flow_classes import identical, places
+from fluidcc.network.network import identical, places
 from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import c, e_b, packet, plain, q_max

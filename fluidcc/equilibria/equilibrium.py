@@ -39,8 +39,14 @@ from fluidcc.laws.steady import (
     window,
     with_levels,
 )
-from fluidcc.network.flow_classes import Collapsed, apart, collapsed, identical, in_pairs
-from fluidcc.network.network import require_network
+from fluidcc.network.network import (
+    Collapsed,
+    apart,
+    collapsed,
+    identical,
+    in_pairs,
+    require_network,
+)
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.symbols import plain
 

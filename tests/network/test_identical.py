@@ -14,7 +14,7 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, NoEquilibrium
-from fluidcc.network.flow_classes import apart, collapsed, identical, in_pairs
+from fluidcc.network.network import apart, collapsed, identical, in_pairs
 from fluidcc.numerics.steady.follow import Search
 from fluidcc.symbols import e
 
