@@ -233,3 +233,27 @@ def test_stability_at_a_time_with_flows_of_then(capsys: pytest.CaptureFixture[st
     assert "proved" in out
     assert main(["stability", "ldcc_fig5", "-o", "loop.txt"]) == 2
     assert "its name must end in .pdf, .png or .svg" in capsys.readouterr().err
+
+
+def test_an_equilibrium_is_that_of_the_time_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """In Fig. 5 of LDCC a third flow is there from 100 to 260 s."""
+    net = fc.scenarios["ldcc_fig5"].net
+    for at, options in ((np.inf, []), (150.0, ["--at", "150 s"])):
+        assert main(["equilibrium", "ldcc_fig5", *options]) == 0
+        assert capsys.readouterr().out.strip() == str(fc.equilibrium(net, at=at)).strip()
+
+
+@pytest.mark.parametrize(("scenario", "lost"), [("ldcc_fig6", True), ("p1", False)])
+def test_losses_are_drawn_where_there_are_some(
+    scenario: str, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    draw = fc.plot.timeseries
+
+    def seen(result: Any, names: list[str]) -> Any:
+        drawn.extend(names)
+        return draw(result, names)
+
+    monkeypatch.setattr("fluidcc.plotting.timeseries", seen)
+    assert main(["simulate", scenario, "--set", "samples=21"]) == 0
+    assert ("loss" in drawn) == lost
