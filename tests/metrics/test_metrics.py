@@ -184,3 +184,12 @@ def test_loss_weighs_by_what_was_sent() -> None:
 def test_utilisation() -> None:
     result = xr.Dataset({"utilisation": (ramp() / 10).rename(flow="link")})
     np.testing.assert_allclose(metrics.utilisation(result, 0, 5), [0.25, 0.4], rtol=1e-15)
+
+
+def test_without_a_target_a_signal_settles_to_its_last_value() -> None:
+    """1 - exp(-t) is within 5 % of its end after ln 20, not of its beginning at 0."""
+    t = np.linspace(0.0, 30.0, 30_001)
+    signal = 1.0 - np.exp(-t)
+    assert fc.metrics.settling_time(signal, time=t, tolerance=0.05) == pytest.approx(
+        np.log(20.0), abs=1e-3
+    )
