@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,13 @@ def _time(text: str | None) -> float:
     return math.inf if text is None else float(to_si(number(text), "s", "--at"))
 
 
+def _print(rows: Sequence[tuple[str, str]]) -> None:
+    """Names and texts in two columns."""
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        print(f"{name:<{width}}  {text}")
+
+
 # --- ``fluidcc stability`` -----------------------------------------------------------------------
 
 
@@ -66,10 +73,7 @@ def run_stability(args: argparse.Namespace) -> None:
             keep={"the scenario": Path(args.scenario)},
         )
     report = stability(scenario.net, delays=args.delays, at=_time(args.at), certify=args.certify)
-    rows = rows_of(report)
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value}")
+    _print(rows_of(report))
     if args.figure is not None:
         _draw_loop(scenario, report, args.figure)
         print(args.figure)
@@ -115,8 +119,7 @@ def run_doctor(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(dict(rows), indent=2))
     else:
-        width = max(len(name) for name, _ in rows)
-        print("\n".join(f"{name:<{width}}  {text}" for name, text in rows))
+        _print(rows)
 
 
 # --- ``fluidcc explore`` -------------------------------------------------------------------------

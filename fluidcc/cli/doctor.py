@@ -14,6 +14,7 @@ from time import perf_counter, process_time
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.version import __version__
 from fluidcc.numerics.compiling import cache_folder
+from fluidcc.sweeps.execute import cores
 
 __all__ = ["clean", "examine"]
 
@@ -27,8 +28,7 @@ def examine() -> Rows:
     return [
         ("fluidcc", f"{__version__} in {PACKAGE}"),
         ("Python", f"{platform.python_version()} on {platform.platform()}"),
-        ("cores", f"{len(os.sched_getaffinity(0))}" if hasattr(os, "sched_getaffinity")
-         else f"{os.cpu_count()}"),
+        ("cores", str(cores())),
         *_packages(),
         ("cache folder", _folder(cache_folder())),
         ("compiled beside the package", _size(_compiled(PACKAGE))),

@@ -23,15 +23,14 @@ from fluidcc.network.scenarios import Scenario
 from fluidcc.network.specs import PACKET
 from fluidcc.network.topologies import dumbbell
 from fluidcc.plotting.common import scaled
+from fluidcc.sweeps.targets import FLOW, LINK
 from fluidcc.symbols import plain
 
 __all__ = ["Board", "Knob"]
 
 ROOMS = {"links": links, "flows": sources}
-ARGUMENTS = {
-    "links": {"capacity": "bit/s", "delay": "s", "buffer": "bit"},
-    "flows": {"start": "s", "access_delay": "s", "return_delay": "s"},
-}
+ARGUMENTS = {"links": LINK, "flows": {key: FLOW[key] for key in
+                                      ("start", "access_delay", "return_delay")}}  # fmt: skip
 LEFT_OUT = {"packet": PACKET, "delay": 0.0, "access_delay": 0.0}  # what need not be written
 LONGEST = 1e4  # [s] of a run
 

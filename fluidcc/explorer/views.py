@@ -10,13 +10,14 @@ from bokeh.plotting import figure
 
 from fluidcc.explorer.scene import Chart, Scene
 from fluidcc.plotting.common import scaled
+from fluidcc.plotting.loops import TURN, margin_points, modulus_circle
 
 __all__ = ["Loci", "Map", "Plane", "Series"]
 
 # Okabe and Ito's colours, which the colour-blind can tell apart, without black and yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 GREY = "#888888"
-TURN = np.exp(1j * np.linspace(0, 2 * np.pi, 181))
+RED = "#D00000"
 REACH = 2.0  # half the width of a Nyquist plot
 LINES: dict[str, list[Any]] = {"xs": [], "ys": [], "name": [], "color": [], "dash": []}
 POINTS: dict[str, list[Any]] = {"x": [], "y": [], "what": [], "color": [], "marker": []}
@@ -111,7 +112,7 @@ class Loci:
             frame_width=420, frame_height=420, x_range=(-REACH, REACH), y_range=(-REACH, REACH),
         )  # fmt: skip
         self.figure.line(TURN.real, TURN.imag, color=GREY, line_dash="dashed")
-        self.figure.scatter([-1], [0], marker="cross", size=14, color="#D00000", line_width=2)
+        self.figure.scatter([-1], [0], marker="cross", size=14, color=RED, line_width=2)
         self.lines, self.points = _lines(self.figure), _points(self.figure)
         _place_legend(self.figure, "right")
 
@@ -126,24 +127,18 @@ class Loci:
                 data["name"].append(f"eigenlocus {k + 1}, {name}")
                 data["color"].append(colour(k))
                 data["dash"].append(dash)
-        m, points = report.margins, _empty(POINTS)
-        marks = []
-        if np.isfinite(m.gain) and m.gain > 0:
-            marks.append((-1 / m.gain, f"gain margin {m.gain:.3g}"))
-        if np.isfinite(m.phase) and np.isfinite(m.crossover):
-            marks.append((-np.exp(1j * np.radians(m.phase)), f"phase margin {m.phase:.3g}\u00b0"))
-        for at, name in marks:
-            points["x"].append(np.real(at))
-            points["y"].append(np.imag(at))
-            points["what"].append(name)
-            points["color"].append("#D00000")
-            points["marker"].append("circle")
-        if np.isfinite(m.modulus):
-            circle = -1 + m.modulus * TURN
-            data["xs"].append(circle.real)
-            data["ys"].append(circle.imag)
-            data["name"].append(f"modulus margin {m.modulus:.3g}")
-            data["color"].append("#D00000")
+        points = _empty(POINTS)
+        for marker, label, at in margin_points(report.margins):
+            points["x"].append(at.real)
+            points["y"].append(at.imag)
+            points["what"].append(label)
+            points["color"].append(RED)
+            points["marker"].append({"o": "circle", "s": "square"}[marker])
+        if circle := modulus_circle(report.margins):
+            data["xs"].append(circle[1].real)
+            data["ys"].append(circle[1].imag)
+            data["name"].append(circle[0])
+            data["color"].append(RED)
             data["dash"].append("solid")
         self.lines.data, self.points.data = data, points
         self.figure.title.text = report.verdict
@@ -201,7 +196,7 @@ class Map:
         )  # fmt: skip
         self.figure.line("x", "y", source=self.curve, color="#222222", line_width=2)
         self.here = ColumnDataSource({"x": [], "y": []})
-        self.figure.scatter("x", "y", source=self.here, size=12, color="#D00000", marker="x",
+        self.figure.scatter("x", "y", source=self.here, size=12, color=RED, marker="x",
                             line_width=3)  # fmt: skip
 
     def draw(self, chart: Chart, x: Any, y: Any) -> None:

@@ -13,7 +13,7 @@ from fluidcc.plotting.common import GREY, axes_for, legend
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["bode", "nyquist", "root_map"]
+__all__ = ["TURN", "bode", "margin_points", "modulus_circle", "nyquist", "root_map"]
 
 RED = "C3"
 TURN = np.exp(1j * np.linspace(0, 2 * np.pi, 181))
@@ -100,18 +100,31 @@ def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
     )
 
 
-def _mark_margins(one: Axes, report: Any) -> None:
-    m = report.margins
-    hollow: dict[str, Any] = {"color": RED, "markersize": 5, "fillstyle": "none"}
+def margin_points(m: Any) -> list[tuple[str, str, complex]]:
+    """Return where margins are read in a Nyquist plot: marker, label and point of each there is."""
+    points = []
     if np.isfinite(m.gain) and m.gain > 0:
-        one.plot([-1 / m.gain], [0], "o", **hollow, label=f"gain margin {m.gain:.3g}")
+        points.append(("o", f"gain margin {m.gain:.3g}", complex(-1 / m.gain)))
     if np.isfinite(m.phase) and np.isfinite(m.crossover):
-        at = -np.exp(1j * np.radians(m.phase))
-        one.plot([at.real], [at.imag], "s", **hollow, label=f"phase margin {m.phase:.3g}\u00b0")
-    if np.isfinite(m.modulus):
-        circle = -1 + m.modulus * TURN
-        label = f"modulus margin {m.modulus:.3g}"
-        one.plot(circle.real, circle.imag, color=RED, linewidth=0.7, label=label)
+        at = complex(-np.exp(1j * np.radians(m.phase)))
+        points.append(("s", f"phase margin {m.phase:.3g}\u00b0", at))
+    return points
+
+
+def modulus_circle(m: Any) -> tuple[str, Any] | None:
+    """Return label and points of the circle round -1 that the loci touch, where there is one."""
+    if not np.isfinite(m.modulus):
+        return None
+    return f"modulus margin {m.modulus:.3g}", -1 + m.modulus * TURN
+
+
+def _mark_margins(one: Axes, report: Any) -> None:
+    hollow: dict[str, Any] = {"color": RED, "markersize": 5, "fillstyle": "none"}
+    for marker, label, at in margin_points(report.margins):
+        one.plot([at.real], [at.imag], marker, **hollow, label=label)
+    if circle := modulus_circle(report.margins):
+        label, points = circle
+        one.plot(points.real, points.imag, color=RED, linewidth=0.7, label=label)
 
 
 @explained

@@ -17,19 +17,19 @@ from fluidcc.network.patterns import near
 from fluidcc.symbols import plain, unfold
 
 __all__ = [
-    "OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "names_in",
-    "on_copies",
+    "FLOW", "LINK", "OPTIONS", "Target", "between", "changed", "find_target", "find_targets",
+    "names_in",
 ]  # fmt: skip
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
-_FLOW = {
+FLOW = {
     "access_delay": "s",
     "return_delay": "s",
     "packet": "bit/packet",
     "start": "s",
     "stop": "s",
 }
-_LINK = {"capacity": "bit/s", "delay": "s", "buffer": "bit"}
+LINK = {"capacity": "bit/s", "delay": "s", "buffer": "bit"}
 _ALL = ("flows", "links")
 
 
@@ -157,7 +157,7 @@ def _settable(law: Law, flow: bool) -> dict[str, tuple[str, str | None]]:
     found: dict[str, tuple[str, str | None]] = {
         **{plain(p): ("parameter", unit(p)) for p in law.params},
         **{f"initial.{plain(z)}": ("initial", unit(z)) for z in law.states},
-        **{key: ("argument", u) for key, u in (_FLOW if flow else _LINK).items()},
+        **{key: ("argument", u) for key, u in (FLOW if flow else LINK).items()},
         "law": ("law", None),
     }
     if flow:
