@@ -18,7 +18,7 @@ from fluidcc.symbols import plain, unfold
 
 __all__ = [
     "FLOW", "LINK", "OPTIONS", "Target", "between", "changed", "find_target", "find_targets",
-    "names_in",
+    "names_in", "on_copies",
 ]  # fmt: skip
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
