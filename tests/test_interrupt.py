@@ -47,10 +47,11 @@ ENDLESS = {
         """
         import numba
         fun = numba.njit(lambda t, y, Z, k: np.cos(7 * t) - k * Z[:, 0])
-        run = lambda until: fc.solve_dde(fun, (0, until), [1.0], [1.0], args=np.ones((9, 1)))
+        rates = np.ones((9, 1))
+        run = lambda t: fc.solve_dde(fun, (0, t), [1.0], [1.0], args=rates, max_steps=10**12)
         run(1)
         """,
-        "run(1e4)",
+        "run(1e9)",
     ),
     "equilibrium": (
         """
@@ -120,6 +121,34 @@ except KeyboardInterrupt:
         child.kill()
         child.wait()
     assert out == "heard\n"
+
+
+@pytest.mark.parametrize("call", ["stability", "sweep"])
+def test_ctrl_c_is_heard_while_compiled_code_hands_over(call: Any) -> None:
+    """What numba's own Python hears, called to build an object, comes out as a SystemError."""
+    net = fc.dumbbell([fc.LDCC(eta=0.1), fc.LDCC(eta=0.2)], {"capacity": 3e7}, rtt=0.05)
+    calls = {
+        "stability": lambda: fc.stability(net),
+        "sweep": lambda: fc.sweep(net, {"beta": [0.1, 0.2]}, ["gain_margin"], executor="serial"),
+    }
+    calls[call]()
+    times = 0
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal times
+        if frame.f_code.co_name == "_numba_unpickle":
+            times += 1
+            raise KeyboardInterrupt
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            calls[call]()
+    finally:
+        sys.settrace(before)
+    assert times == 1
 
 
 def test_a_thread_stops_at_the_next_look() -> None:

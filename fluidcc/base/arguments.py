@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidCall, InvalidInput, UnknownName
+from fluidcc.base.progress import interrupted
 
 __all__ = [
     "brief", "choice", "explained", "explained_class", "flag", "mapping", "number", "numbers",
@@ -189,6 +190,10 @@ def explained(function: Callable[P, R], about: str | None = None) -> Callable[P,
                 pass
             else:
                 raise  # from within: not about these arguments
+        except SystemError as error:
+            if not interrupted(error):
+                raise
+            raise KeyboardInterrupt from error
         raise InvalidCall(_sentence(function, text or "", signature, args, kwargs)) from None
 
     return call

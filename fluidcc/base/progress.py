@@ -11,7 +11,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["BARE", "Progress", "bar_class", "look", "patiently", "unless", "watched"]
+__all__ = ["BARE", "Progress", "bar_class", "interrupted", "look", "patiently", "unless", "watched"]
 
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
 INTERVAL = 0.25  # seconds between two looks of the bar
@@ -44,6 +44,16 @@ def look() -> None:
     stop = getattr(_here, "stop", None)
     if stop is not None and stop.is_set():
         raise Stopped
+
+
+def interrupted(error: BaseException) -> bool:
+    """Return whether Ctrl-C is behind an error: compiled code that builds a Python object calls
+    numba's Python for it, and what is heard there arrives as the cause of a SystemError.
+    """
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    return isinstance(cause, KeyboardInterrupt)
 
 
 def watched() -> bool:

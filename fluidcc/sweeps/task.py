@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base import version
 from fluidcc.base.errors import FluidccError, InvalidInput
+from fluidcc.base.progress import interrupted
 from fluidcc.network import Network
 from fluidcc.network.scenarios import Scenario
 from fluidcc.sweeps.grid import Grid
@@ -105,7 +106,9 @@ class Task:
 
 
 def reason(error: BaseException) -> str:
-    """Kind and text of an error, in one line."""
+    """Kind and text of an error, in one line; Ctrl-C is no reason of a point, but goes on."""
+    if interrupted(error):
+        raise KeyboardInterrupt from error
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
