@@ -29,7 +29,7 @@ from numba.extending import (
 
 from fluidcc.numerics.compiling import njit
 
-__all__ = ["Floats", "Ints", "Layout", "LayoutType", "at", "clear", "copy"]
+__all__ = ["Floats", "Ints", "Layout", "LayoutType", "Scattered", "at", "clear", "copy"]
 
 #: In compiled code the address of the first number; in Python all from there to the array's end.
 Floats = Any
@@ -65,7 +65,7 @@ class Layout:
         cls.places = {n: (kinds[n], k) for names in (floats, ints) for k, n in enumerate(names)}
         cls.sizes = {"Floats": len(floats), "Ints": len(ints)}
         for name, (kind, place) in cls.places.items():
-            setattr(cls, name, _property(kind, place))
+            setattr(cls, name, _property(name, kind, place))
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -86,14 +86,56 @@ class Layout:
         """Return where an array begins in `F` or `I`."""
         return int(self.I[self.places[name][1]])
 
+    def _array(self, name: str) -> Any:
+        return (self.F if self.places[name][0] == "Floats" else self.I)[self.start(name) :]
 
-def _property(kind: str, place: int) -> property:
+    def _put_array(self, name: str, begin: int) -> None:
+        self.I[self.places[name][1]] = begin
+
+
+class Scattered(Layout):
+    """A `Layout` whose arrays stand anywhere, so that each can be replaced by a longer one.
+
+    Of each array its integers hold the address.
+
+    Attributes
+    ----------
+    arrays : dict of str to array
+        The arrays, which live as long as this does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros(self.sizes["Floats"]), np.zeros(self.sizes["Ints"], np.int64))
+        self.arrays = dict[str, Any]()
+
+    def allot(self, sizes: dict[str, int]) -> None:
+        """Make arrays of zeros, all floats or all integers, side by side: that is faster than one
+        by one.
+        """
+        kind = np.float64 if self.places[next(iter(sizes))][0] == "Floats" else np.int64
+        block, begin = np.zeros(sum(sizes.values()), kind), 0
+        address = block.__array_interface__["data"][0]
+        for name, size in sizes.items():
+            self.arrays[name] = block[begin : begin + size]
+            self.I[self.places[name][1]] = address + 8 * begin
+            begin += size
+
+    def _array(self, name: str) -> Any:
+        return self.arrays[name]
+
+    def _put_array(self, name: str, value: Any) -> None:
+        kind, place = self.places[name]
+        value = np.ascontiguousarray(value, np.float64 if kind == "Floats" else np.int64)
+        self.arrays[name] = value
+        self.I[place] = value.__array_interface__["data"][0]
+
+
+def _property(name: str, kind: str, place: int) -> property:
+    if kind in ("Floats", "Ints"):
+        return property(lambda run: run._array(name), lambda run, v: run._put_array(name, v))
+
     def get(self: Layout) -> Any:
-        if kind == "float":
-            return self.F[place]
-        if kind == "int":
-            return self.I[place]
-        return (self.F if kind == "Floats" else self.I)[self.I[place] :]
+        return (self.F if kind == "float" else self.I)[place]
 
     def put(self: Layout, value: Any) -> None:
         (self.F if kind == "float" else self.I)[place] = value
@@ -144,6 +186,8 @@ def _get(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
     found, what = builder.load(_place(context, builder, kind, run, name)), kind.layout.places[name]
     if what[0] in ("float", "int"):
         return found
+    if issubclass(kind.layout, Scattered):
+        return builder.inttoptr(found, context.get_value_type(_KINDS[what[0]]))
     arrays = cgutils.create_struct_proxy(kind)(context, builder, value=run)
     return builder.gep(arrays.F if what[0] == "Floats" else arrays.I, [found])
 

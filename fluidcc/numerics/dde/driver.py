@@ -17,7 +17,6 @@ becomes a breaking point, so that the kinks that the lags make of it are known.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.dde import state as s
@@ -49,7 +48,7 @@ from fluidcc.numerics.dde.past import (
 from fluidcc.numerics.dde.state import CFG, ENTRY, Run
 from fluidcc.numerics.dde.step import EPS, attempt, expected_slope
 
-__all__ = ["advance", "drive", "room"]
+__all__ = ["advance", "room"]
 
 _CROWD = 200  # so many discontinuities at one time are an accumulation
 _PACE = 10_000  # steps between two checks of the pace
@@ -57,15 +56,14 @@ _NO_ORDER = 1 << 40  # no discontinuity
 
 
 @njit(**ENTRY)
-def advance(F: Any, I: Any, begin: bool, steps: int) -> int:
-    """Take so many steps, the first ones of a run if it is to `begin`; return why it ended."""
-    run = s.opened(F, I)
-    return drive(run, begin, steps)
+def advance(run: Run, begin: bool, steps: int) -> int:
+    """Take so many steps, the first ones of a run if it is to `begin`.
 
-
-@njit(**CFG)
-def drive(run: Run, begin: bool, steps: int) -> int:
-    """Integrate until the end, a terminal event, or a reason to return to Python."""
+    Returns
+    -------
+    int
+        Why it ended: at the end, at a terminal event, or where Python has something to do.
+    """
     if begin:
         _begin(run)
     for _ in range(steps):

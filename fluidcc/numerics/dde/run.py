@@ -20,7 +20,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import Progress, look, patiently, unless
 from fluidcc.numerics.compiling import global_compiler_lock
 from fluidcc.numerics.dde import state as s
-from fluidcc.numerics.dde.driver import advance, drive, room
+from fluidcc.numerics.dde.driver import advance, room
 from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout, is_compiled
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
 from fluidcc.numerics.dde.state import Run, Stop
@@ -148,13 +148,10 @@ def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
 
 def _entry() -> Callable[[Run, bool, int], int]:
     """What goes on with a run, compiled or loaded at the first call."""
-    if config.DISABLE_JIT:
-        return drive
-    if not advance.overloads:
+    if not config.DISABLE_JIT and not advance.overloads:
         with global_compiler_lock, patiently("compiling the delay solver, once"):
-            empty = Run()  # there is nothing to do
-            advance(empty.F, empty.I, False, 0)
-    return lambda run, begin, steps: advance(run.F, run.I, begin, steps)
+            advance(Run(), False, 0)  # there is nothing to do
+    return advance
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -250,7 +247,7 @@ def _make_room(run: Run, store: str, size: int) -> None:
     setattr(run, f"most_{store}", size)
     for name, width in _STORES[store].items():
         each = {"1": 1, "n": run.n, "4n": 4 * run.n}[width]
-        kind = np.int64 if s.PLACES[name][0] == "Ints" else np.float64
+        kind = np.int64 if Run.places[name][0] == "Ints" else np.float64
         made = np.empty(size * each, dtype=kind)
         old = run.arrays.get(name)
         if old is not None:

@@ -1,12 +1,9 @@
 """The state of a run of `solve_dde`: every number and array that the compiled solver reads and
 writes, by name.
 
-Scalars stand in one array of floats and one of integers; of each array the integers hold the
-address. So compiled code takes two pointers, whatever the equation, is compiled once for all of
-them, and can return to Python at any step and go on later. ``run.h`` is the step and ``run.y[i]``
-state `i`, in compiled code and in Python (with ``NUMBA_DISABLE_JIT=1`` all of it runs there).
-
-Functions of the user are called by address too, as `functions` says.
+So compiled code takes two pointers, whatever the equation, is compiled once for all of them, and
+can return to Python at any step and go on later: ``run.h`` is the step and ``run.y[i]`` state `i`.
+Functions of the user are called by address, as `functions` says.
 """
 
 from __future__ import annotations
@@ -15,30 +12,18 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numba import config, types
-from numba.core import cgutils
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import (
-    infer_getattr,
-    intrinsic,
-    lower_getattr_generic,
-    lower_setattr_generic,
-    models,
-    register_model,
-)
+from numba.extending import intrinsic
 
-__all__ = ["CFG", "ENTRY", "FUNCTION", "Floats", "Ints", "Run", "Stop", "call", "opened"]
+from fluidcc.numerics.layout import Floats, Ints, Scattered
+
+__all__ = ["CFG", "ENTRY", "FUNCTION", "Floats", "Ints", "Run", "Stop", "call"]
 
 #: of what compiled code alone calls (a call from Python would crash), and of where Python enters it
 CFG: dict[str, Any] = {
     "error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
 }  # fmt: skip
 ENTRY: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
-
-#: In compiled code the address of the first number; in Python the array.
-Floats = Any
-Ints = Any
 
 #: a function of the user: (t, frame) -> 1, or 0 where it failed; one in Python knows its frame
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double)
@@ -48,7 +33,7 @@ class Stop(Exception):
     """A run cannot go on; `Run.code` says why."""
 
 
-class Run:
+class Run(Scattered):
     """The numbers and arrays of a run, read and written by name."""
 
     # --- the problem: n states, m lags ------------------------------------------------------------
@@ -204,100 +189,6 @@ class Run:
     switchings: int
     nfev: int
 
-    def __init__(self) -> None:
-        self.F, self.I = np.zeros(N_FLOATS), np.zeros(N_INTS, dtype=np.int64)
-        self.arrays: dict[str, Any] = {}
-
-    def allot(self, sizes: dict[str, int]) -> None:
-        """Make arrays of zeros, all floats or all integers, side by side: that is faster than one
-        by one.
-        """
-        kind = np.float64 if PLACES[next(iter(sizes))][0] == "Floats" else np.int64
-        block, begin = np.zeros(sum(sizes.values()), kind), 0
-        address = block.__array_interface__["data"][0]
-        for name, size in sizes.items():
-            self.arrays[name] = block[begin : begin + size]
-            self.I[PLACES[name][1]] = address + 8 * begin
-            begin += size
-
-
-_KINDS = dict(Run.__annotations__)
-_FLOATS = [name for name, kind in _KINDS.items() if kind == "float"]
-_INTS = [name for name, kind in _KINDS.items() if kind != "float"]
-#: kind of each name, and where its number or address is
-PLACES = {name: (_KINDS[name], k) for names in (_FLOATS, _INTS) for k, name in enumerate(names)}
-N_FLOATS, N_INTS = len(_FLOATS), len(_INTS)
-
-
-def _property(name: str) -> property:
-    kind, place = PLACES[name]
-
-    def get(self: Run) -> Any:
-        if kind == "float":
-            return float(self.F[place])
-        return int(self.I[place]) if kind == "int" else self.arrays[name]
-
-    def put(self: Run, value: Any) -> None:
-        if kind in ("float", "int"):
-            (self.F if kind == "float" else self.I)[place] = value
-            return
-        value = np.ascontiguousarray(value, np.float64 if kind == "Floats" else np.int64)
-        self.arrays[name] = value
-        self.I[place] = value.__array_interface__["data"][0]
-
-    return property(get, put)
-
-
-for _name in PLACES:
-    setattr(Run, _name, _property(_name))
-
-
-class _RunType(types.Type):
-    """`Run` in compiled code: the addresses of its floats and integers."""
-
-    def __init__(self) -> None:
-        super().__init__("fluidcc.dde.Run")
-
-
-_RUN = _RunType()
-_POINTERS = {"Floats": types.CPointer(types.float64), "Ints": types.CPointer(types.int64)}
-_TYPES = {"float": types.float64, "int": types.int64, **_POINTERS}
-
-
-@register_model(_RunType)
-class _RunModel(models.StructModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, [("F", _POINTERS["Floats"]), ("I", _POINTERS["Ints"])])
-
-
-@infer_getattr
-class _RunNames(AttributeTemplate):
-    key = _RunType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:
-        return _TYPES[PLACES[name][0]] if name in PLACES else None
-
-
-def _place(context: Any, builder: Any, run: Any, name: str) -> Any:
-    kind, place = PLACES[name]
-    arrays = cgutils.create_struct_proxy(_RUN)(context, builder, value=run)
-    word = context.get_constant(types.int64, place)
-    return builder.gep(arrays.F if kind == "float" else arrays.I, [word])
-
-
-@lower_getattr_generic(_RunType)
-def _get(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
-    found = builder.load(_place(context, builder, run, name))
-    kind = _TYPES[PLACES[name][0]]
-    if isinstance(kind, types.CPointer):
-        return builder.inttoptr(found, context.get_value_type(kind))
-    return found
-
-
-@lower_setattr_generic(_RunType)
-def _set(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
-    builder.store(args[1], _place(context, builder, args[0], name))
-
 
 def _call_python(address: int, t: float, frame: Any) -> int:
     return int(FUNCTION(int(address))(t))
@@ -305,22 +196,7 @@ def _call_python(address: int, t: float, frame: Any) -> int:
 
 if config.DISABLE_JIT:
     call: Callable[..., Any] = _call_python
-    opened: Callable[..., Any] = lambda run: run  # noqa: E731
 else:
-
-    @intrinsic
-    def opened(typingctx, F, I):  # type: ignore[no-untyped-def]
-        """A run from its two arrays."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            made = cgutils.create_struct_proxy(_RUN)(context, builder)
-            made.F, made.I = (
-                context.make_array(kind)(context, builder, value).data
-                for kind, value in zip(sig.args, args, strict=True)
-            )
-            return made._getvalue()
-
-        return _RUN(F, I), codegen
 
     @intrinsic
     def call(typingctx, address, t, frame):  # type: ignore[no-untyped-def]
