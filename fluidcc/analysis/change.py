@@ -165,22 +165,21 @@ def _slots(point: Point) -> list[tuple[str, int, int]]:
 
 
 def _moved(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point:
-    """The point with its unknowns changed by `step`; `point` must be complex and is changed in
-    place.
-    """
+    """The point with its unknowns changed by `step`, in complex numbers."""
+    new = _complex(point)
     for (kind, i, j), value in zip(slots, step, strict=True):
         if kind in ("z", "v"):
-            getattr(point, kind)[i][j] += value
+            getattr(new, kind)[i][j] += value
         else:
-            getattr(point, kind)[i] += value
+            getattr(new, kind)[i] += value
             if kind == "q":
-                _set_queue(point, i, point.q[i])
-    return point
+                _set_queue(new, i, new.q[i])
+    return new
 
 
 def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point:
     """The point with its unknowns changed by `step`, in real numbers."""
-    return real_part(_moved(_complex(point), slots, step))
+    return real_part(_moved(point, slots, step))
 
 
 def conditions(
@@ -201,9 +200,7 @@ def conditions(
     unknowns = [slot for slot, wanted in zip(slots, keep, strict=True) if wanted]
     J = np.empty((len(unknowns), len(unknowns)))
     for column, slot in enumerate(unknowns):
-        J[:, column] = (
-            residual(_moved(_complex(point), [slot], [1j * STEP]), kept).imag[keep] / STEP
-        )
+        J[:, column] = residual(_moved(point, [slot], [1j * STEP]), kept).imag[keep] / STEP
     return unknowns, keep, J
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,12 +53,15 @@ __all__ = [
     "link_outputs",
     "links_of",
     "loss",
+    "once",
     "own_states",
     "passed",
     "residual",
     "route_lags",
 ]  # fmt: skip
 
+
+T = TypeVar("T")
 
 PASS, BUSY, FULL = 0, 1, 2
 NUMBERS = ("access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")
@@ -145,6 +149,19 @@ class Point:
         return replace(self, **values)
 
 
+def once(find: Callable[[Point], T]) -> Callable[[Point], T]:
+    """Return the same function, which is evaluated once for each point: points do not change."""
+
+    @wraps(find)
+    def found(point: Point) -> T:
+        known: dict[str, T] = vars(point).setdefault("_known", {})
+        if find.__name__ not in known:
+            known[find.__name__] = find(point)
+        return known[find.__name__]
+
+    return found
+
+
 # --- what everybody knows at rest -----------------------------------------------------------------
 
 
@@ -216,12 +233,14 @@ class Side(NamedTuple):
         return branch_function(group.law)(*self.numbers(group.members), group.modes)
 
 
+@once
 def flows_of(point: Point) -> Side:
     """The classes of flows at a point."""
     names, laws = ([f.name for f in point.classes], [f.spec.law for f in point.classes])
     return Side(names, laws, point.flow_groups, point.z, flow_inputs(point), point.p)
 
 
+@once
 def links_of(point: Point) -> Side:
     """The links at a point."""
     names, laws = [k.name for k in point.links], [k.law for k in point.links]
@@ -245,6 +264,7 @@ def link_inputs(point: Point) -> Any:
     return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
 
 
+@once
 def link_outputs(point: Point) -> dict[str, Any]:
     """Mark, price and drop of each link (L,), 0 where its law has none."""
     values: dict[str, Any] = {name: np.zeros_like(point.y) for name in ("mark", "price", "drop")}

@@ -35,6 +35,7 @@ from fluidcc.analysis.point import (
     link_outputs,
     links_of,
     loss,
+    once,
     own_states,
     passed,
     route_lags,
@@ -70,6 +71,7 @@ class LinearLaw:
     trackers: tuple[str, ...]
 
 
+@once
 def sources(point: Point) -> list[LinearLaw]:
     """The linear law of every class, without states that are held or matter to nobody."""
     found: list[Any] = [None] * len(point.classes)

@@ -282,35 +282,44 @@ def approximate_roots(
     """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the
     `shifts`.
     """
-    matrix = _discretised(block, points)
-    if matrix.shape[0] <= DENSE_NODES:
-        return np.linalg.eigvals(matrix.toarray()).astype(complex)
+    blocks, size = _discretised(block, points)
+    if size <= DENSE_NODES:
+        dense = np.zeros((size, size))
+        for rows, columns, part in blocks:
+            dense[np.ix_(rows, columns)] += part
+        return np.linalg.eigvals(dense).astype(complex)
+    from scipy.sparse import coo_array
+
+    places, values = [], []
+    for rows, columns, part in blocks:
+        i, j = np.nonzero(part)
+        places.append((rows[i], columns[j]))
+        values.append(part[i, j])
+    at = np.concatenate(places, axis=1)
+    matrix = coo_array((np.concatenate(values), (at[0], at[1])), shape=(size, size)).tocsc()
     return _distinct(np.concatenate([undelayed(block), *(_nearest(matrix, s) for s in shifts)]))
 
 
-def _discretised(block: Blocks, points: NDArray[np.int64]) -> Any:
+def _discretised(
+    block: Blocks, points: NDArray[np.int64]
+) -> tuple[list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]], int]:
     """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the
-    last node.
+    last node: blocks whose sum is the matrix, each with its rows and columns, and its size.
     """
-    from scipy.sparse import block_diag, bmat, coo_array, csc_array, csr_array
-
     m, p = block.ports
-    k = len(points)
-    inner = [
-        differentiation(int(q)) * (2 / lag) for q, lag in zip(points, block.delays, strict=True)
-    ]
-    transport = block_diag([coo_array(d[1:, 1:]) for d in inner], format="csc")
-    enter = block_diag([coo_array(d[1:, :1]) for d in inner], format="csr")
-    last = csr_array(
-        (np.ones(k), (np.arange(k), np.cumsum(points) - 1)), shape=(k, int(points.sum()))
-    )
-    return bmat(
-        [
-            [csc_array(block.A), csc_array(block.B[:, m:]) @ last],
-            [enter @ csr_array(block.C[p:]), transport + enter @ csr_array(block.D[p:, m:]) @ last],
-        ],
-        format="csc",
-    )
+    n = len(block.A)
+    states, last = np.arange(n), n + np.cumsum(points) - 1
+    blocks = [(states, states, block.A), (states, last, block.B[:, m:])]
+    for k, (q, lag) in enumerate(zip(points, block.delays, strict=True)):
+        nodes = np.arange(last[k] + 1 - q, last[k] + 1)
+        inner = differentiation(int(q))[1:] * (2 / lag)
+        enter = inner[:, :1]
+        blocks += [
+            (nodes, nodes, inner[:, 1:]),
+            (nodes, states, enter * block.C[p + k]),
+            (nodes, last, enter * block.D[p + k, m:]),
+        ]
+    return blocks, n + int(points.sum())
 
 
 def _nearest(matrix: Any, shift: complex) -> NDArray[np.complex128]:

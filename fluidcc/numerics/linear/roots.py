@@ -319,14 +319,14 @@ class Search:
         return essential_abscissa(self.block) if self.neutral else -np.inf
 
     def improve(self, wanted: int, reach: float = 0.0) -> None:
-        """First what Newton's iteration reaches from a few points, then slow roots, then ever
-        finer discretisations; the eigenvalues of A where nothing is delayed.
+        """First what Newton's iteration reaches from a few points, then ever finer discretisations,
+        with the slow roots after the first; the eigenvalues of A where nothing is delayed.
         """
         if self.finite:
             self._add_eigenvalues()
         elif not self.begun:
             self._begin(wanted)
-        elif not self.slow:
+        elif self.effort >= 0 and not self.slow:
             self._add_slow()
         else:
             self._add_finer(wanted, reach)
