@@ -12,6 +12,7 @@ from functools import partial
 
 from benchmarks import cluster, delay, sweep
 from benchmarks.binomial import formulas, intervals
+from benchmarks.large import boundary, large
 from benchmarks.reference.cases import P1, P2
 from benchmarks.speed import Row, Skipped, array_step, calls, first_result, ratio, scaling
 from benchmarks.stability import stability
@@ -22,7 +23,8 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "array": [array_step],
     "first": [first_result],
     "scaling": [scaling],
-    "chart": [sweep.chart],
+    "large": [large],
+    "chart": [sweep.chart, boundary],
     "sweep": [sweep.trajectories, sweep.margin_points],
     **{f"cluster-{name}": [partial(cluster.cluster, name)] for name in cluster.CASES},
     "cluster-job": [cluster.job],

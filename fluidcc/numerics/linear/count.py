@@ -81,7 +81,7 @@ def count_right(of: Search) -> RootCount:
     Undecided
         The two counts disagree after refinement.
     """
-    if of.finite and not np.any(of.core.A - np.diag(np.diag(of.core.A))):
+    if of.single:
         return _of_single_states(np.diag(of.core.A).astype(complex))
     if of.essential >= 0:
         raise Unsupported(
@@ -110,9 +110,7 @@ def count_right(of: Search) -> RootCount:
 
 
 def _of_single_states(roots: Complex) -> RootCount:
-    """Where every cycle is that of one state without delay, the entries of the diagonal are the
-    roots, exactly.
-    """
+    """The count of roots that are known exactly; see `Search.single`."""
     unit = 1 / max(float(np.abs(roots).max(initial=0.0)), np.finfo(float).tiny)
     scaled = roots.real * unit
     on_axis, right = np.abs(scaled) <= RESOLUTION, scaled > RESOLUTION

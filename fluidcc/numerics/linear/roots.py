@@ -309,6 +309,14 @@ class Search:
         return self.pencil.block
 
     @cached_property
+    def single(self) -> bool:
+        """Whether every cycle is that of one state without delay: then the entries of the diagonal
+        are the roots, exactly.
+        """
+        A = self.core.A
+        return self.finite and np.count_nonzero(A) == np.count_nonzero(np.diag(A))
+
+    @cached_property
     def neutral(self) -> bool:
         """Whether the difference operator depends on s."""
         return is_neutral(self.block)
@@ -334,9 +342,10 @@ class Search:
 
     def _add_eigenvalues(self) -> None:
         """Polished at first, then as they are: clusters that Newton's iteration cannot part."""
-        every = np.linalg.eigvals(self.block.A).astype(complex)
+        A = self.block.A
+        every = (np.diag(A) if self.single else np.linalg.eigvals(A)).astype(complex)
         upper = every[every.imag >= 0]
-        if self.begun:
+        if self.begun or self.single:
             self._take(upper)
         else:
             self.add(upper)
