@@ -23,11 +23,12 @@ SAMPLES = 11
 
 
 def links(flows: int, count: int) -> fc.Network:
-    """LDCC flows of different gains, each over two neighbours of a ring of links."""
+    """LDCC flows of different gains, each over two neighbours of a ring of different links."""
     random = np.random.default_rng(0)
     net = fc.Network()
     for k in range(count):
-        net.link(f"l{k}", fc.DropTail, capacity=2e6 * flows / count, delay=0.005)
+        capacity = float(random.uniform(1.6e6, 2.4e6)) * flows / count
+        net.link(f"l{k}", fc.DropTail, capacity=capacity, delay=0.005)
     for i, (k, eta) in enumerate(
         zip(random.integers(0, count, flows), random.uniform(0.2, 0.5, flows), strict=True)
     ):
