@@ -37,8 +37,8 @@ def error(
     if not result.success or result.sol is None:
         return float("nan")
     t = np.linspace(*problem.span, 4001)
-    exact = problem.exact(t)
-    return float((np.abs(result.sol(t)[0] - exact) / np.maximum(1, np.abs(exact))).max())
+    exact = problem.solution(t)
+    return float((np.abs(result.sol(t) - exact) / np.maximum(1, np.abs(exact))).max())
 
 
 def order(steps: np.ndarray, errors: np.ndarray) -> float:

@@ -1,7 +1,7 @@
 """``python -m fluidcc.cli.warm``: compile once what every later run takes from the cache.
 
-That is the network solver, the kernels of the library's laws, the fused steps of the ready
-scenarios, and what `solve_dde` compiles. Groups that share no compiled function are compiled side
+That is the network solver, the kernels of the library's laws, linear systems, the search for
+equilibria, and what `solve_dde` compiles. Groups that share no compiled function are compiled side
 by side, one per core: numba's cache on disk does not bear two processes that compile one function
 for different arguments at once.
 """
@@ -20,14 +20,11 @@ from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Law, Source
 from fluidcc.laws.kernels import kernel_address
 from fluidcc.network import Network
-from fluidcc.network.scenarios import scenarios
 from fluidcc.numerics.dde.solve import solve_dde
 from fluidcc.numerics.linear.count import rightmost_of_stack
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import eigenloci, margins
 from fluidcc.numerics.linear.wiring import Blocks
-from fluidcc.simulation.fused import fits, fused_address
-from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import synchronized
 from fluidcc.sweeps.execute import cores
@@ -41,7 +38,7 @@ _finished: mp.SimpleQueue[str]  # of a process beside the first: where it tells 
 def groups() -> list[list[Task]]:
     """What there is to compile, the longest first: names for people, and functions that do it."""
     return [
-        [("the network solver", _solver), *_scenarios()],
+        [("the network solver", _solver)],
         [("linear systems", _linear)],
         [("equilibria", _equilibrium)],
         [*_kernels()],
@@ -60,16 +57,6 @@ def _kernels() -> Iterator[Task]:
                 isinstance(law, Source) or law.params
             ):  # links without parameters are the solver's own
                 yield name, partial(kernel_address, law)
-
-
-def _scenarios() -> Iterator[Task]:
-    for name, scenario in scenarios.items():
-        net = scenario.net
-        at = lay_out(
-            net, dict.fromkeys(net.link_names, 0.0) if scenario.delays == "frozen" else None
-        )
-        if fits(at):
-            yield f"scenario {name}", partial(fused_address, at, build=True)
 
 
 def _linear() -> None:

@@ -228,7 +228,7 @@ class _Text:
     def _add(self, name: str, given: list[str], body: tuple[list[str], list[str]]) -> None:
         lines, texts = body
         returned = f"return np.array([{', '.join(f'float({f})' for f in texts)}])"
-        self.text += "\n\n@njit(cache=True, error_model='numpy', nogil=True)\n"
+        self.text += "\n\n@njit(entry=True)\n"
         self.text += f"def {name}({', '.join(given)}):\n"
         self.text += "".join(f"    {line}\n" for line in [*lines, returned])
 

@@ -549,7 +549,7 @@ def _build(text: str, law: Law) -> int:
         address = next(_addresses)
         calls.PYTHON_KERNELS[address] = scope["kernel"]
         return address
-    compiled = "".join(f'\n\n@njit(error_model="numpy")\n{f}' for f in functions)
+    compiled = "".join(f"\n\n@njit(cache=False)\n{f}" for f in functions)
     try:
         return int(load_text(_HEAD.format(functions=compiled) + text, "kernel").kernel.address)
     except NumbaError as error:

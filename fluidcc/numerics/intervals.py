@@ -105,7 +105,7 @@ def _check_columns(columns: dict[str, NDArray[Any]], capacity: Any) -> None:
 FELL = -1
 """What `advance` returns if a rate fell to zero or below."""
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(entry=True)
 
 
 @_jit

@@ -233,17 +233,14 @@ else:
         return array(array, places), codegen
 
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
-
-
-@njit(**_CFG)
+@njit()
 def copy(target: Floats, source: Floats, count: int) -> None:
     """Copy so many numbers."""
     for i in range(count):
         target[i] = source[i]
 
 
-@njit(**_CFG)
+@njit()
 def clear(target: Floats, count: int) -> None:
     """Put zeros into so many places."""
     for i in range(count):

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import UNCOUNTED
 
 __all__ = ["Op", "Tape", "run"]
 
@@ -85,7 +84,7 @@ class Tape:
         return r[self.outputs]
 
 
-@njit(**UNCOUNTED)
+@njit(entry=True, counted=False)
 def run(I: Any, first: int, last: int, D: Any, r: int) -> None:
     """Run the instructions I[first] to I[last], five numbers each, on registers that stand in D
     from `r` on.

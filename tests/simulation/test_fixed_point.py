@@ -26,6 +26,7 @@ from fluidcc.numerics.fluid.fixed_point import (
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.workspace import Workspace
+from tests.compiled import called
 
 
 def workspace() -> Workspace:
@@ -77,9 +78,9 @@ def passes(
         F[where] = (target + matrix @ (x - target)) * natural
         if stages is not None:
             F[stage_places(space)] = stages @ (x - target)
-        measure(run, run.n_compared)
+        called(measure)(run, run.n_compared)
         ends = stages is not None and k == count - 1
-        mix(run, run.n_quartics, run.n_compared, run.n_mixed, ends)
+        called(mix)(run, run.n_quartics, run.n_compared, run.n_mixed, ends)
     return np.array(errors)
 
 
@@ -118,7 +119,7 @@ def test_what_is_forgotten_changes_nothing() -> None:
     n = len(coefficients(space))
     random = np.random.default_rng(2)
     passes(space, random.normal(size=(n, n)), random.normal(size=n))
-    forget(space.state)
+    called(forget)(space.state)
     errors, anew = (passes(a, 0.1 * np.eye(n), np.ones(n)) for a in (space, workspace()))
     np.testing.assert_array_equal(errors, anew)
     assert errors[1] == pytest.approx(0.1)
@@ -137,13 +138,13 @@ def test_what_decays_is_guessed_exactly() -> None:
     run.t, run.h, run.h_before, run.fresh = 0.0, 1.0, 1.0, 1
     missed = []
     for _ in range(6):
-        begin_passes(run, nq, nl)
+        called(begin_passes)(run, nq, nl)
         run.fresh = 0
         where = coefficients(space)
         record = np.exp(-0.3 * run.t) * shape * np.tile(run.h ** np.arange(1, 5), nq)
         missed.append(np.max(np.abs(F[where] - record) / natural))
         F[where] = record
-        learn(run, nq, nql)
+        called(learn)(run, nq, nql)
         run.t, run.h_before, run.n_records = run.t + run.h, run.h, run.n_records + 1
         run.h *= 1.1
     assert min(missed[:3]) > 0.1
@@ -154,7 +155,7 @@ def test_what_decays_is_guessed_exactly() -> None:
 def test_a_decay_is_raised_to_any_power(least: float, tolerance: float) -> None:
     for x in np.linspace(least, 2.0, 20):
         for power in np.linspace(0.05, 2.0, 14):
-            assert raised(x, power) == pytest.approx(x**power, rel=tolerance)
+            assert called(raised)(x, power) == pytest.approx(x**power, rel=tolerance)
 
 
 def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:
@@ -164,15 +165,15 @@ def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:
     space = workspace()
     run = space.state
     run.change, run.gap, run.sigma, run.n_pass = 1e-9, 1e-7, np.inf, 0
-    assert judge(run, np.inf) < 0
-    assert judge(run, 1.0) == 0  # nothing is known yet
+    assert called(judge)(run, np.inf) < 0
+    assert called(judge)(run, 1.0) == 0  # nothing is known yet
     run.n_pass = 1
     # a change by 1e-7 made 0.1, so that 1e-9 will make a hundredth of that
-    assert judge(run, 0.1) > 0
+    assert called(judge)(run, 0.1) > 0
     run.n_pass = 0
-    assert judge(run, 1.0) > 0
+    assert called(judge)(run, 1.0) > 0
     run.change = 1e-7
-    assert judge(run, 1.0) == 0
+    assert called(judge)(run, 1.0) == 0
 
 
 @pytest.mark.parametrize("case", [P1, P2, FULL], ids=lambda case: case.name)

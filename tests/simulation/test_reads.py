@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.reads import invert
+from tests.compiled import called
 
 PLACES = np.array([0.1, 0.35, 0.8, 1.0])
 
@@ -32,7 +33,7 @@ def records(
 
 
 def inverted(F: NDArray[np.float64], targets: list[float]) -> list[float]:
-    return [invert(F[k * s.LSIZE :], target) for k, target in enumerate(targets)]
+    return [called(invert)(F[k * s.LSIZE :], target) for k, target in enumerate(targets)]
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ from fluidcc.sources import (
 )
 from fluidcc.sources._windows import w, window_source
 from fluidcc.symbols import RTT
+from tests.compiled import called
 from tests.one_link import one_link
 
 TIGHT = 1e-7
@@ -215,7 +216,7 @@ def test_no_rate_below_zero_is_read_between_values_that_are_none() -> None:
     nodes, at = np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.linspace(0, 1, 41)
     run = s.State(nodes, np.zeros(s.N_INTS, dtype=np.int64))
     run.n_flows = run.refit = 1
-    found = np.array([rate_at(run, 0, u) for u in at[:40]])
+    found = np.array([called(rate_at)(run, 0, u) for u in at[:40]])
     quartic = np.polyval(np.polyfit(np.linspace(0, 1, 5), nodes, 4), at[:40])
     below = quartic < -1e-12
     assert 5 < np.sum(below) < 30
@@ -224,7 +225,7 @@ def test_no_rate_below_zero_is_read_between_values_that_are_none() -> None:
     )
     np.testing.assert_allclose(found[~below], quartic[~below], atol=1e-12)
     run.F = -nodes  # what is negative is not hidden
-    np.testing.assert_allclose([rate_at(run, 0, u) for u in (0.75, 1.0)], -1.0)
+    np.testing.assert_allclose([called(rate_at)(run, 0, u) for u in (0.75, 1.0)], -1.0)
 
 
 def test_jumps_that_are_not_followed_are_found_by_error_control() -> None:

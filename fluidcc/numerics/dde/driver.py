@@ -45,7 +45,7 @@ from fluidcc.numerics.dde.past import (
     polynomial,
     slope,
 )
-from fluidcc.numerics.dde.state import CFG, ENTRY, Run
+from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.dde.step import EPS, attempt, expected_slope
 
 __all__ = ["advance", "room"]
@@ -55,7 +55,7 @@ _PACE = 10_000  # steps between two checks of the pace
 _NO_ORDER = 1 << 40  # no discontinuity
 
 
-@njit(**ENTRY)
+@njit(entry=True)
 def advance(run: Run, begin: bool, steps: int) -> int:
     """Take so many steps, the first ones of a run if it is to `begin`.
 
@@ -77,13 +77,13 @@ def advance(run: Run, begin: bool, steps: int) -> int:
     return s.PAUSED
 
 
-@njit(**ENTRY)
+@njit(entry=True)
 def room(watchers: int, timed: int) -> int:
     """How many mesh points, jumps or events one step may record at most."""
     return (_CROWD + 10) * watchers + timed + 2
 
 
-@njit(**CFG)
+@njit()
 def _full(run: Run) -> bool:
     """Whether what one step may record could find no room."""
     if not run.keep:
@@ -102,7 +102,7 @@ def _full(run: Run) -> bool:
 # --- the start ------------------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def _begin(run: Run) -> None:
     while run.next_break < run.n_breaks and run.break_t[run.next_break] <= run.t:
         k = run.next_break
@@ -132,7 +132,7 @@ def _begin(run: Run) -> None:
     run.wish = _first_step(run)
 
 
-@njit(**CFG)
+@njit()
 def _rate(run: Run, t: float) -> None:
     """The right-hand side of the present state."""
     for i in range(run.n):
@@ -144,7 +144,7 @@ def _rate(run: Run, t: float) -> None:
             fail(run, s.BAD_RATE, i, run.t)
 
 
-@njit(**CFG)
+@njit()
 def _first_step(run: Run) -> float:
     """A first step by sizes of y, y' and a rough y'' (Hairer, Norsett & Wanner I, II.4)."""
     n, span = run.n, run.t_end - run.t
@@ -177,7 +177,7 @@ def _first_step(run: Run) -> float:
 # --- one step -------------------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def _step(run: Run) -> None:
     _check_pace(run)
     target, last = min(run.t_end, next_landing(run)), 0.0
@@ -196,7 +196,7 @@ def _step(run: Run) -> None:
     _accept(run, cut, target if due else end, kink)
 
 
-@njit(**CFG)
+@njit()
 def _check_pace(run: Run) -> None:
     """Fail at the last step allowed, or when a thousand times as many would not do at the present
     pace.
@@ -210,7 +210,7 @@ def _check_pace(run: Run) -> None:
         fail(run, s.TOO_MANY_STEPS, 0, run.t)
 
 
-@njit(**CFG)
+@njit()
 def _accept(run: Run, cut: float, end: float, kink: bool) -> None:
     """Keep the trial step up to `end`, and deal with all that happens there; `cut`: where in it
     that is, 2 if nothing ends it early.
@@ -238,7 +238,7 @@ def _accept(run: Run, cut: float, end: float, kink: bool) -> None:
         _kink(run, min(order, run.max_order + 1))
 
 
-@njit(**CFG)
+@njit()
 def _observe(run: Run) -> None:
     """Note the signs of watchers after the step, and the events that do not end it, in order."""
     for k in range(run.n_found):
@@ -263,7 +263,7 @@ def _observe(run: Run) -> None:
             _hit(run, i, run.t + lowest * run.h)
 
 
-@njit(**CFG)
+@njit()
 def _good_step(run: Run, target: float) -> tuple[float, bool]:
     """Make a good trial step that does not go beyond `target`; return where in it something must
     end it (2: nothing), and whether an undeclared kink of fun lies in it.
@@ -310,7 +310,7 @@ def _good_step(run: Run, target: float) -> tuple[float, bool]:
     return cut, kink
 
 
-@njit(**CFG)
+@njit()
 def _passes_kink(run: Run) -> bool:
     """Whether the suspected kink lies in this good step, which follows a smooth one."""
     if run.t > run.suspect or not run.smooth:
@@ -319,7 +319,7 @@ def _passes_kink(run: Run) -> bool:
     return run.error > 100 * max(smooth, 1e-6)  # below that, errors are rounding
 
 
-@njit(**CFG)
+@njit()
 def _refuse(run: Run, h_before: float, error_before: float, refused: int) -> None:
     """Count a refusal, and suspect a jump of fun if the error does not shrink with h as in a
     smooth problem.
@@ -334,7 +334,7 @@ def _refuse(run: Run, h_before: float, error_before: float, refused: int) -> Non
         run.suspect = max(run.suspect, run.t + run.h)
 
 
-@njit(**CFG)
+@njit()
 def _mismatch(run: Run) -> float:
     """What a jump of fun could have done in this step, in units of the tolerance."""
     total = 0.0
@@ -347,7 +347,7 @@ def _mismatch(run: Run) -> float:
 # --- discontinuities ------------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def _stop_all(run: Run) -> int:
     """Act on all that ended the step; the order of the discontinuity it makes."""
     order = _NO_ORDER
@@ -357,7 +357,7 @@ def _stop_all(run: Run) -> int:
     return order
 
 
-@njit(**CFG)
+@njit()
 def _stop(run: Run, i: int, way: int) -> int:
     if i >= run.n_watchers:
         j, upper = (i - run.n_watchers) // 2, (i - run.n_watchers) % 2
@@ -371,14 +371,14 @@ def _stop(run: Run, i: int, way: int) -> int:
     return _fire(run, i)
 
 
-@njit(**CFG)
+@njit()
 def _switch(run: Run, i: int, way: int) -> None:
     run.modes[run.number[i]] = 1.0 if way > 0 else 0.0
     run.sign[i], run.switched[i] = way, run.t
     run.switchings += 1
 
 
-@njit(**CFG)
+@njit()
 def _fire(run: Run, i: int) -> int:
     """A terminal event or one with a jump has occurred; the order of what it makes."""
     if run.kind[i] == s.EVENT:
@@ -394,7 +394,7 @@ def _fire(run: Run, i: int) -> int:
     return 0
 
 
-@njit(**CFG)
+@njit()
 def _jump(run: Run, number: int) -> None:
     for i in range(run.n):
         run.stage[i] = run.y[i]
@@ -413,7 +413,7 @@ def _jump(run: Run, number: int) -> None:
     _mesh(run)
 
 
-@njit(**CFG)
+@njit()
 def _timed_jumps(run: Run) -> bool:
     first = run.next_timed
     while run.next_timed < run.n_timed and run.timed_t[run.next_timed] <= run.t + run.tolerance:
@@ -422,7 +422,7 @@ def _timed_jumps(run: Run) -> bool:
     return run.next_timed > first
 
 
-@njit(**CFG)
+@njit()
 def _due(run: Run) -> int:
     """The least order of the discontinuities that were expected at this time."""
     order = min(land(run), _NO_ORDER)
@@ -432,7 +432,7 @@ def _due(run: Run) -> int:
     return 0 if _timed_jumps(run) else order
 
 
-@njit(**CFG)
+@njit()
 def _kink(run: Run, order: int) -> None:
     """Begin a new smooth interval here, with a discontinuity of that order behind it."""
     run.crowd += 1
@@ -446,7 +446,7 @@ def _kink(run: Run, order: int) -> None:
         _rate(run, run.t + run.aside)
 
 
-@njit(**CFG)
+@njit()
 def _values_now(run: Run, t: float) -> None:
     """Put every watcher's value at a mesh point, on its later side, into `value`."""
     for i in range(run.n):
@@ -457,7 +457,7 @@ def _values_now(run: Run, t: float) -> None:
         run.value[i] = watch(run, i, t)
 
 
-@njit(**CFG)
+@njit()
 def _settle(run: Run) -> bool:
     """Act on watchers that the discontinuity carried over zero; whether that made further jumps.
 
@@ -493,7 +493,7 @@ def _settle(run: Run) -> bool:
 # --- what is recorded -----------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def _mesh(run: Run) -> None:
     """A mesh point, or the other side of one at which the state jumped."""
     if run.sampling:
@@ -505,7 +505,7 @@ def _mesh(run: Run) -> None:
     run.n_mesh = k + 1
 
 
-@njit(**CFG)
+@njit()
 def _sample(run: Run, end: float) -> None:
     """Values at the given times before `end` (at `end` itself a jump may still come)."""
     while run.sampling and run.n_mesh < run.n_samples and run.sample_t[run.n_mesh] < end:
@@ -516,7 +516,7 @@ def _sample(run: Run, end: float) -> None:
         run.n_mesh = k + 1
 
 
-@njit(**CFG)
+@njit()
 def _hit(run: Run, i: int, t: float) -> None:
     """An event has occurred, at the state in the frame."""
     k = run.n_hits

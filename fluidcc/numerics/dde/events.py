@@ -25,7 +25,7 @@ from fluidcc.numerics.dde.past import (
     low_end,
     polynomial,
 )
-from fluidcc.numerics.dde.state import CFG, Run
+from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.dde.step import EPS
 
 __all__ = ["ROUNDING", "accumulates", "counts", "look", "scan", "sign", "stops", "watch"]
@@ -34,19 +34,19 @@ ROUNDING = 1e-9  # of the largest value seen: what a value at its zero may diffe
 (STOPS, HIT, SHOWN) = range(3)  # a zero that ends the step; one that does not; a sign just known
 
 
-@njit(**CFG)
+@njit()
 def sign(x: float) -> int:
     """-1, 0 or 1."""
     return int(x > 0) - int(x < 0)
 
 
-@njit(**CFG)
+@njit()
 def counts(run: Run, i: int, way: int) -> bool:
     """Whether a zero of watcher i in that direction is one of those asked for."""
     return run.direction[i] == 0 or run.direction[i] * way > 0
 
 
-@njit(**CFG)
+@njit()
 def stops(run: Run, i: int, way: int) -> bool:
     """Whether such a zero must be a mesh point."""
     if i >= run.n_watchers or run.kind[i] == s.SWITCH:
@@ -54,7 +54,7 @@ def stops(run: Run, i: int, way: int) -> bool:
     return counts(run, i, way) and (run.kind[i] == s.JUMP or run.terminal[i] > 0)
 
 
-@njit(**CFG)
+@njit()
 def accumulates(run: Run, i: int) -> bool:
     """Note that a jump was triggered now; whether its times seem to converge (Zeno)."""
     interval = run.t - run.fired[i]
@@ -65,7 +65,7 @@ def accumulates(run: Run, i: int) -> bool:
     return run.shrinking[i] > 12 and interval < 1e-5 * (run.t - run.since[i])
 
 
-@njit(**CFG)
+@njit()
 def watch(run: Run, i: int, t: float) -> float:
     """What is watched as number i, after `look` at t."""
     if i >= run.n_watchers:
@@ -81,7 +81,7 @@ def watch(run: Run, i: int, t: float) -> float:
     return g
 
 
-@njit(**CFG)
+@njit()
 def look(run: Run, u: float) -> float:
     """Put the state at u in the trial step, and the delayed states that are watched, into the
     frame; return the time.
@@ -96,13 +96,13 @@ def look(run: Run, u: float) -> float:
     return t
 
 
-@njit(**CFG)
+@njit()
 def _lingers(run: Run, i: int, g: float) -> bool:
     """Whether g is still the zero at which its mode changed now, or rounding around it."""
     return run.switched[i] == run.t and abs(g) <= ROUNDING * run.size[i]
 
 
-@njit(**CFG)
+@njit()
 def _note(run: Run, kind: int, u: float, i: int, side: int) -> None:
     k = run.n_found
     run.found_kind[k], run.found_u[k] = kind, u
@@ -111,7 +111,7 @@ def _note(run: Run, kind: int, u: float, i: int, side: int) -> None:
     run.side[i] = side
 
 
-@njit(**CFG)
+@njit()
 def _scan_to(run: Run, u: float, before: float, total: int) -> bool:
     """Find the zeros between two places of the step; whether any must end it."""
     ends = False
@@ -134,7 +134,7 @@ def _scan_to(run: Run, u: float, before: float, total: int) -> bool:
     return ends
 
 
-@njit(**CFG)
+@njit()
 def scan(run: Run) -> float:
     """Find the zeros in the trial step up to the first that must end it; where that is, 2 if
     nothing ends it.
@@ -170,7 +170,7 @@ def scan(run: Run) -> float:
     return first
 
 
-@njit(**CFG)
+@njit()
 def _drop_after(run: Run, same: float) -> None:
     kept = 0
     for k in range(run.n_found):
@@ -181,12 +181,12 @@ def _drop_after(run: Run, same: float) -> None:
     run.n_found = kept
 
 
-@njit(**CFG)
+@njit()
 def _at(run: Run, i: int, side: int, u: float) -> float:
     return side * watch(run, i, look(run, u))
 
 
-@njit(**CFG)
+@njit()
 def root(run: Run, i: int, side: int, low: float, high: float) -> float:
     """Where what is watched as number i leaves its side of zero, to rounding and on the far side.
 

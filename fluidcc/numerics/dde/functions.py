@@ -226,7 +226,7 @@ def _wrap(given: Function, layout: Layout) -> Any:
     """The compiled function; of one that was generated it is kept on disk."""
     made = given.function
     text = f"""
-@njit()
+@njit(cache=False)
 def inner(t, f):
     return put(function({layout.text(given.names)}), {given.count}, f)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.dde import state as s
-from fluidcc.numerics.dde.state import CFG, Floats, Run
+from fluidcc.numerics.dde.state import Floats, Run
 
 __all__ = [
     "add_piece", "add_point", "arguments", "ask", "fail", "forget", "high_end", "land", "locate",
@@ -25,21 +25,21 @@ __all__ = [
 _NONE = 1 << 62  # no point: this lag carries none forward
 
 
-@njit(**CFG)
+@njit()
 def fail(run: Run, code: int, where: int, when: float) -> None:
     """End the run: `code` says why, `where` of which lag or watcher, `when` at what time."""
     run.code, run.where, run.when = code, where, when
     raise s.Stop
 
 
-@njit(**CFG)
+@njit()
 def ask(run: Run, which: int, t: float) -> None:
     """Call a function of the user on what stands in the frame; its result is then in `out`."""
     if s.call(run.function[which], t, run.out) == 0:
         fail(run, s.USER, which, t)
 
 
-@njit(**CFG)
+@njit()
 def polynomial(y: Floats, q: Floats, i: int, j: int, u: float) -> float:
     """Number i of y, continued by row j of q at u."""
     c = 4 * j
@@ -49,7 +49,7 @@ def polynomial(y: Floats, q: Floats, i: int, j: int, u: float) -> float:
 # --- pieces ---------------------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def add_piece(run: Run, end: float) -> None:
     """Keep the trial step, up to its end or before."""
     i, n = run.n_pieces, run.n
@@ -61,7 +61,7 @@ def add_piece(run: Run, end: float) -> None:
     run.n_pieces = i + 1
 
 
-@njit(**CFG)
+@njit()
 def forget(run: Run, before: float) -> bool:
     """Drop the pieces that end before that time, if they are at least half of a full store."""
     if run.n_pieces < run.most_pieces:
@@ -85,7 +85,7 @@ def forget(run: Run, before: float) -> bool:
     return True
 
 
-@njit(**CFG)
+@njit()
 def _piece(run: Run, j: int, t: float, first: int, end: int) -> int:
     """The piece of ``first .. end - 1`` that holds time t, or the nearest one: lag j goes on from
     where it was.
@@ -102,14 +102,14 @@ def _piece(run: Run, j: int, t: float, first: int, end: int) -> int:
 # --- the given history ----------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def _add_history(run: Run, t: float, weight: float) -> None:
     ask(run, s.HISTORY, t)
     for i in range(run.n):
         run.past[i] += weight * run.out[i]
 
 
-@njit(**CFG)
+@njit()
 def _history(run: Run, t: float, low: float, high: float) -> None:
     """Put into `past` the value at t of the smooth piece between two breaking points, continued
     beyond them if t lies there.
@@ -145,19 +145,19 @@ def _history(run: Run, t: float, low: float, high: float) -> None:
 # --- breaking points ------------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def low_end(run: Run, k: int) -> float:
     """Where interval k of the past begins."""
     return run.point_t[k - 1] if k > 0 else -math.inf
 
 
-@njit(**CFG)
+@njit()
 def high_end(run: Run, k: int) -> float:
     """Where interval k of the past ends."""
     return run.point_t[k] if k < run.n_points else math.inf
 
 
-@njit(**CFG)
+@njit()
 def add_point(run: Run, t: float, order: int, record: bool) -> None:
     """Put a breaking point at t, before the next piece, unless nothing of it is carried on."""
     if record and order <= run.max_order:
@@ -178,7 +178,7 @@ def add_point(run: Run, t: float, order: int, record: bool) -> None:
     run.n_points = k + 1
 
 
-@njit(**CFG)
+@njit()
 def next_landing(run: Run) -> float:
     """When a constant lag will next carry a point forward; those of the present are left out."""
     soonest = math.inf
@@ -196,7 +196,7 @@ def next_landing(run: Run) -> float:
     return soonest
 
 
-@njit(**CFG)
+@njit()
 def land(run: Run) -> int:
     """Move on the lags whose landings are due; the order of the discontinuity, or `_NONE`."""
     order = _NONE
@@ -217,7 +217,7 @@ def land(run: Run) -> int:
 # --- delayed states -------------------------------------------------------------------------------
 
 
-@njit(**CFG)
+@njit()
 def arguments(run: Run, t: float) -> None:
     """Put the delayed times seen from t and the state in the frame into `at`."""
     if run.function[s.LAGS] == 0:
@@ -231,7 +231,7 @@ def arguments(run: Run, t: float) -> None:
         run.at[j] = t - run.out[j]
 
 
-@njit(**CFG)
+@njit()
 def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) -> bool:
     """Put the delayed states seen from t and the state in the frame there too, in a step from `now`
     in which the solution is ``y + q @ (u, u^2, u^3, u^4)`` with ``u = (t - now) / width``.
@@ -271,7 +271,7 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
     return implicit
 
 
-@njit(**CFG)
+@njit()
 def slope(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) -> bool:
     """Put the right-hand side at t and the state in the frame into `out`; return whether the step
     looks into itself.
@@ -282,7 +282,7 @@ def slope(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) ->
     return implicit
 
 
-@njit(**CFG)
+@njit()
 def locate(run: Run, probe: float) -> None:
     """Set every branch from scratch: where the arguments are a little after the present."""
     for i in range(run.n):

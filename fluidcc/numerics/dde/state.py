@@ -17,13 +17,7 @@ from numba.extending import intrinsic
 
 from fluidcc.numerics.layout import Floats, Ints, Scattered
 
-__all__ = ["CFG", "ENTRY", "FUNCTION", "Floats", "Ints", "Run", "Stop", "call"]
-
-#: of what compiled code alone calls (a call from Python would crash), and of where Python enters it
-CFG: dict[str, Any] = {
-    "error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
-}  # fmt: skip
-ENTRY: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
+__all__ = ["FUNCTION", "Floats", "Ints", "Run", "Stop", "call"]
 
 #: a function of the user: (t, frame) -> 1, or 0 where it failed; one in Python knows its frame
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double)

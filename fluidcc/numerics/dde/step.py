@@ -19,7 +19,7 @@ import math
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.past import polynomial, slope
-from fluidcc.numerics.dde.state import CFG, Run
+from fluidcc.numerics.dde.state import Run
 
 __all__ = ["EPS", "attempt", "expected_slope"]
 
@@ -28,7 +28,7 @@ _DEFECT = 6.0  # in the middle, for t^4, by the largest error of the dense outpu
 _MAX_PASSES = 12
 
 
-@njit(**CFG)
+@njit()
 def _predict(run: Run) -> None:
     """A first guess of the dense output: the last piece continued from where it ended, or a
     straight line.
@@ -47,7 +47,7 @@ def _predict(run: Run) -> None:
         g[i + 3] = d * r**4
 
 
-@njit(**CFG)
+@njit()
 def expected_slope(run: Run, i: int) -> float:
     """y' of state i at the end of the trial step, if the previous piece went on."""
     if not run.smooth:
@@ -57,7 +57,7 @@ def expected_slope(run: Run, i: int) -> float:
     return (a + u * (2 * b + u * (3 * c + u * 4 * d))) / run.before_h
 
 
-@njit(**CFG)
+@njit()
 def _stages(run: Run) -> bool:
     """Fill the stages k[1:]; return whether any looked into the step."""
     n, h, k, A, y, stage, out = run.n, run.h, run.k, run.A, run.y, run.stage, run.out
@@ -77,7 +77,7 @@ def _stages(run: Run) -> bool:
     return implicit
 
 
-@njit(**CFG)
+@njit()
 def _combine(run: Run) -> bool:
     """The end and the dense output from the stages, and the error allowed; return whether all is
     finite.
@@ -100,7 +100,7 @@ def _combine(run: Run) -> bool:
     return finite
 
 
-@njit(**CFG)
+@njit()
 def _change(run: Run) -> float:
     """By how much the last pass changed the dense output in the middle and at the end, in units of
     the tolerance.
@@ -115,7 +115,7 @@ def _change(run: Run) -> float:
     return math.sqrt(total / (2 * run.n))
 
 
-@njit(**CFG)
+@njit()
 def _converged(run: Run, change: float, ratio: float, number: int) -> bool:
     """Whether what further passes would still change is a hundredth of the tolerance, or
     rounding.
@@ -128,7 +128,7 @@ def _converged(run: Run, change: float, ratio: float, number: int) -> bool:
     return number >= 2 and ratio < 0.5 and change * ratio / (1 - ratio) <= 1e-2
 
 
-@njit(**CFG)
+@njit()
 def _passes(run: Run) -> int:
     """Compute the step, repeated until it agrees with what it reads of itself; return its
     problem.
@@ -153,7 +153,7 @@ def _passes(run: Run) -> int:
     return s.NO_FIXED_POINT
 
 
-@njit(**CFG)
+@njit()
 def _embedded(run: Run) -> float:
     """The error by the embedded solution, in units of the tolerance."""
     n, total = run.n, 0.0
@@ -165,7 +165,7 @@ def _embedded(run: Run) -> float:
     return math.sqrt(total / n)
 
 
-@njit(**CFG)
+@njit()
 def _defect(run: Run) -> float:
     """By how much the dense output fails the equation in the middle of the step, in units of the
     tolerance.
@@ -187,7 +187,7 @@ def _defect(run: Run) -> float:
     return largest
 
 
-@njit(**CFG)
+@njit()
 def attempt(run: Run) -> None:
     """A step of size h from (t, y), where the right-hand side is `rate`: its end, dense output,
     error, and whether there is a problem.

@@ -49,7 +49,6 @@ __all__ = [
     "repeat_jumps", "repeat_kinks", "roughness", "send_kink", "speak", "straighten", "unfollowed",
 ]  # fmt: skip
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 _FEW = 4  # landings at sources, so many that they need no second thought
 # landings ahead, with which only jumps and kinks of rates that have been seen are followed on
@@ -69,7 +68,7 @@ SMOOTH = 0.1
 # --- landings ahead: a heap -----------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def push(run: s.State, time: float, kind: int, index: int, generation: int) -> None:
     """Put a landing into the heap; when it is full the driver is told to grow it."""
     n = run.n_landings
@@ -93,7 +92,7 @@ def push(run: s.State, time: float, kind: int, index: int, generation: int) -> N
     run.n_landings = n + 1
 
 
-@njit(**_CFG)
+@njit()
 def pop(run: s.State) -> tuple[int, int, int]:
     """Take the earliest landing out: its kind, index and generation."""
     h, j = run.landing_time, run.landing
@@ -120,7 +119,7 @@ def pop(run: s.State) -> tuple[int, int, int]:
     return kind, index, generation
 
 
-@njit(**_CFG)
+@njit()
 def news(run: s.State, kind: int, index: int, generation: int, tol: float) -> bool:
     """Whether a landing now tells what none before it told there at that instant: coincident
     ones count once.
@@ -136,7 +135,7 @@ def news(run: s.State, kind: int, index: int, generation: int, tol: float) -> bo
     return run.landed[place] != before
 
 
-@njit(**_CFG)
+@njit()
 def finish(run: s.State, link: int, amount: float) -> float:
     """The time by which the link has done `amount` of work: the inverse of `work`."""
     first = run.segment_start[link]
@@ -146,7 +145,7 @@ def finish(run: s.State, link: int, amount: float) -> float:
     return run.segment_time[k] + (amount - run.segment_work[k]) / run.segment_capacity[k]
 
 
-@njit(**_CFG)
+@njit()
 def _followed(run: s.State, generation: int) -> bool:
     spread = run.spread
     if generation > run.most_generations:
@@ -162,7 +161,7 @@ def _followed(run: s.State, generation: int) -> bool:
     return False
 
 
-@njit(**_CFG)
+@njit()
 def emit(run: s.State, link: int, leave: float, generation: int) -> None:
     """What leaves the queue at `leave` is not smooth: tell the next links, and the sources whose
     path ends here.
@@ -184,7 +183,7 @@ def emit(run: s.State, link: int, leave: float, generation: int) -> None:
         push(run, arrive + run.class_lag[c], s.AT_CLASS, c, generation)
 
 
-@njit(**_CFG)
+@njit()
 def speak(run: s.State, link: int, generation: int) -> None:
     """What `link` says is not smooth now: sources hear that straight back; those beside it have
     heard it already.
@@ -196,14 +195,14 @@ def speak(run: s.State, link: int, generation: int) -> None:
                 push(run, run.t + run.node_offset[node], s.AT_CLASS, c, generation)
 
 
-@njit(**_CFG)
+@njit()
 def bend(run: s.State, link: int) -> None:
     """A mode or switch of `link` changes now: what it says, if anything, has a kink."""
     if run.n_acting and run.gives[link] & (s.OFFERS | s.REPORTS):
         speak(run, link, 1)
 
 
-@njit(**_CFG)
+@njit()
 def forward(run: s.State, link: int, generation: int) -> None:
     """The queue of `link` is not smooth now."""
     now = run.t
@@ -222,7 +221,7 @@ def forward(run: s.State, link: int, generation: int) -> None:
     emit(run, link, finish(run, link, amount), generation)
 
 
-@njit(**_CFG)
+@njit()
 def forward_class(run: s.State, link: int, generation: int) -> None:
     """The rates into `link`, where their sources begin, are not smooth now."""
     forward(run, link, generation)
@@ -233,7 +232,7 @@ def forward_class(run: s.State, link: int, generation: int) -> None:
                 push(run, run.t + run.node_offset[j[0]], s.AT_LINK, j[2], generation)
 
 
-@njit(**_CFG)
+@njit()
 def send_kink(run: s.State, switch: int, told: int) -> int:
     """Send on the kink of a switch that changes now, unless that of its link, `told`, has been;
     return the link.
@@ -247,7 +246,7 @@ def send_kink(run: s.State, switch: int, told: int) -> int:
     return int(link)
 
 
-@njit(**_CFG)
+@njit()
 def keep_rates(run: s.State) -> None:
     """Keep the rates of the sources until now, which are those of the end of the step, for
     `repeat_jumps`.
@@ -255,7 +254,7 @@ def keep_rates(run: s.State) -> None:
     copy(at(run.node_rate, run.n_flows), run.node_rate, run.n_flows)
 
 
-@njit(**_CFG)
+@njit()
 def repeat_jumps(run: s.State) -> None:
     """Rates of sources that read their own past have jumped now: that is felt as if it had happened
     here.
@@ -271,7 +270,7 @@ def repeat_jumps(run: s.State) -> None:
             told = link
 
 
-@njit(**_CFG)
+@njit()
 def follow(run: s.State, link: int) -> None:
     """The rates into `link` are as little smooth now as if it had happened here: send that on,
     where it is not much.
@@ -285,7 +284,7 @@ def follow(run: s.State, link: int) -> None:
 # --- rates that no state smooths ------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def _missed(o: s.Floats, stride: int) -> float:
     """What the quartic through five values at `o` misses between them, where they are rough; else
     0.
@@ -297,7 +296,7 @@ def _missed(o: s.Floats, stride: int) -> float:
     return MISSED * fourth if fourth > SMOOTH * varies else 0.0
 
 
-@njit(**_CFG)
+@njit()
 def _negative(o: s.Floats, stride: int) -> bool:
     """Whether the quartic through five values at `o`, none below 0, may be: by its Bernstein
     coefficients.
@@ -311,7 +310,7 @@ def _negative(o: s.Floats, stride: int) -> bool:
     return min(first, third, 13.0 * (a + e) - 64.0 * (b + d) + 120.0 * c) < 0.0
 
 
-@njit(**_CFG)
+@njit()
 def _worst(run: s.State) -> float:
     """The same for all that links tell in the step just taken, and rates looked back at, over the
     tolerance.
@@ -333,7 +332,7 @@ def _worst(run: s.State) -> float:
     return worst / run.rtol
 
 
-@njit(**_CFG)
+@njit()
 def roughness(run: s.State) -> float:
     """By how much the step just taken is too long for rates that no state smooths: above 1, take a
     shorter one.
@@ -346,7 +345,7 @@ def roughness(run: s.State) -> float:
     return run.rough * min(1.0, run.h / run.brief)
 
 
-@njit(**_CFG)
+@njit()
 def unfollowed(run: s.State) -> bool:
     """Whether quartics cannot follow the rates in the step just taken, however brief it is:
     `roughness` has seen it.
@@ -354,7 +353,7 @@ def unfollowed(run: s.State) -> bool:
     return run.echo != 0 and run.rough > 1.0
 
 
-@njit(**_CFG)
+@njit()
 def straighten(run: s.State) -> None:
     """Let the rates, marks and prices in the step just taken be straight lines."""
     r = record_of(run, run.n_records)
@@ -369,13 +368,13 @@ def straighten(run: s.State) -> None:
         _line(rate_of(run, r, g))
 
 
-@njit(**_CFG)
+@njit()
 def _line(o: s.Floats) -> None:
     o[1] = (o[1] + o[2]) + (o[3] + o[4])
     o[2] = o[3] = o[4] = 0.0
 
 
-@njit(**_CFG)
+@njit()
 def repeat_kinks(run: s.State) -> None:
     """Send on the kinks of rates at the start of the step just taken, which began at a breaking
     point.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..compiling import njit
 from ..fluid import state as s
@@ -24,8 +25,8 @@ from .step import step_array
 
 __all__ = ["drive"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
-_ONCE = {**_CFG, "inline": "always"}  # what is called from one place alone is compiled there alone
+# what is called from one place alone is compiled there alone
+_ONCE: dict[str, Any] = {"inline": "always"}
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
 # error of a step that has none, as on a straight line, and how much longer the next may be
@@ -41,7 +42,7 @@ LET_PASS = 100  # steps of a hair in a row at most
 ATTEMPTS = 2000  # at one step, some times as many as it takes from the longest to the shortest one
 
 
-@njit(**_CFG)
+@njit()
 def _bad_rate(run: s.State) -> int:
     for i in range(run.n_flows):
         if run.node_rate[4 * run.n_flows + i] < -1e-6 * run.capacity[run.first_link[i]]:
@@ -111,13 +112,13 @@ def _advance(run: s.State, address: int) -> int:
     return _finish_step(run, end, stop, pending, mode)
 
 
-@njit(**_CFG)
+@njit()
 def _hair(run: s.State) -> float:
     """A time that is hardly more than rounding, within which a change of mode does not matter."""
     return 100.0 * resolution(run, run.t)
 
 
-@njit(**_CFG)
+@njit()
 def _chatters(run: s.State) -> bool:
     """Whether modes have changed so often at this instant that they will without end."""
     return run.t_flip == run.t and run.mode_flips >= 20 + 4 * (run.n_links + run.n_switches)
@@ -140,7 +141,7 @@ def _flip_here(run: s.State, index: int, mode: int) -> int:
     return _anew(run, index, False)
 
 
-@njit(**_CFG)
+@njit()
 def _anew(run: s.State, flipped: int, jumped: bool) -> int:
     """Right-hand limits now, and all that happens. Return 0, or 1 with the reason in `code`."""
     if run.n_own_rates:
@@ -153,7 +154,7 @@ def _anew(run: s.State, flipped: int, jumped: bool) -> int:
     return code
 
 
-@njit(**_CFG)
+@njit()
 def _bound_by_passes(run: s.State, passes: int, h: float) -> None:
     """Keep the next step below those that took many passes: one lucky step does not refute them."""
     if passes > 2:
@@ -165,7 +166,7 @@ def _bound_by_passes(run: s.State, passes: int, h: float) -> None:
     run.h_next = min(run.h_next, run.h_passes)
 
 
-@njit(**_CFG)
+@njit()
 def _bound_by_past(run: s.State) -> None:
     """Keep the next step from leaping over what took the past many steps, as a pulse that frees a
     held state.
@@ -183,7 +184,7 @@ def _bound_by_past(run: s.State) -> None:
             run.h_next = min(run.h_next, max(ahead, run.brief))
 
 
-@njit(**_CFG)
+@njit()
 def _proportional(before: float, err: float) -> float:
     """PI control: before^(1/16) / err^(1/8), by roots, which cost a third of powers."""
     return math.sqrt(math.sqrt(math.sqrt(math.sqrt(before) / err)))
@@ -253,7 +254,7 @@ def _accept(run: s.State, end: float) -> None:
     run.fresh = 0
 
 
-@njit(**_CFG)
+@njit()
 def _hand_over(run: s.State) -> None:
     """Let what holds at the end of the step just taken hold at the start of the next one."""
     ns, nf, nl, acting = run.n_states, run.n_flows, run.n_links, s.XSIZE * run.n_acting

@@ -24,10 +24,8 @@ from .rhs import evaluate
 
 __all__ = ["advance", "resume", "solver", "start_anew"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
-
-@njit(**_CFG)
+@njit()
 def _begin(run: s.State, hops: int, first_step: float) -> None:
     """Write the record of the past, apply the changes of time 0 and choose the first step."""
     run.t = 0.0
@@ -45,7 +43,7 @@ def _begin(run: s.State, hops: int, first_step: float) -> None:
     resume(run, 0.0, first_step)
 
 
-@njit(**_CFG)
+@njit(entry=True)
 def resume(run: s.State, time: float, first_step: float) -> None:
     """Go on at `time` from states and a history that are in place: apply its changes and choose the
     first step.
@@ -62,7 +60,7 @@ def resume(run: s.State, time: float, first_step: float) -> None:
     run.h_next = min(run.h_max, first_step if first_step > 0.0 else _first_step(run))
 
 
-@njit(**_CFG)
+@njit()
 def _first_step(run: s.State) -> float:
     """Hairer, Norsett and Wanner's first guess: a hundredth of the time in which the states would
     double.
@@ -76,7 +74,7 @@ def _first_step(run: s.State) -> float:
     return min(guess, 0.01 * d1 ** (-0.2) * np.float64(10.0)) if d1 > 1.0 else guess
 
 
-@njit(**_CFG)
+@njit(entry=True)
 def advance(F: Any, I: Any, address: int, hops: int, first_step: float) -> int:
     """Integrate until `t_stop`, or until there is a reason to return to Python.
 
@@ -104,7 +102,7 @@ def advance(F: Any, I: Any, address: int, hops: int, first_step: float) -> int:
     return drive(run, address)
 
 
-@njit(**_CFG)
+@njit(entry=True)
 def start_anew(run: s.State, flow: int) -> None:
     """The law of a flow has changed now: decide its modes afresh, and send the kink on."""
     leave_undecided(run, flow)

@@ -25,7 +25,6 @@ from .rhs import count_crossing, evaluate
 
 __all__ = ["act", "arrive", "due", "flip", "leave_undecided", "next_break", "start"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SAME = 10.0  # resolutions of time within which two jumps are at the same instant
 # of HDUE: the condition has just become false, whatever its sign is by the error of the step
@@ -36,7 +35,7 @@ QUICK = 4  # so many jumps of one kind at the same instant are without end
 # --- right-hand limits ----------------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def _decide(run: s.State, flipped: int, before: s.Floats, afresh: bool) -> int:
     """Decide switches: those undecided, and `afresh` also kinks that a jump carries over zero; how
     many change.
@@ -66,7 +65,7 @@ def _decide(run: s.State, flipped: int, before: s.Floats, afresh: bool) -> int:
     return changed
 
 
-@njit(**_CFG)
+@njit()
 def start(run: s.State, flipped: int, jumped: bool) -> None:
     """Right-hand limits after a breaking point now: arrivals, modes, then the first stage.
 
@@ -98,7 +97,7 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
     run.fresh = 1
 
 
-@njit(**_CFG)
+@njit()
 def leave_undecided(run: s.State, flow: int) -> None:
     """The switches of a flow are to be decided at the next `start`, if switches are located."""
     if run.locate:
@@ -110,7 +109,7 @@ def leave_undecided(run: s.State, flow: int) -> None:
 # --- jumps and ticks ------------------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def _log(run: s.State, number: int) -> None:
     o = at(run.log, 2 * run.n_logged)
     o[0] = run.t
@@ -118,17 +117,17 @@ def _log(run: s.State, number: int) -> None:
     run.n_logged += 1
 
 
-@njit(**_CFG)
+@njit()
 def _on(run: s.State, row: s.Floats) -> bool:
     return not _of_source(row) or run.flow_on[row[s.HOWNER]] == s.ON
 
 
-@njit(**_CFG)
+@njit()
 def _of_source(row: s.Floats) -> bool:
     return row[s.HKIND] == s.SOURCE_TICK or row[s.HKIND] == s.SOURCE_JUMP
 
 
-@njit(**_CFG)
+@njit()
 def restart(run: s.State, flow: int) -> None:
     """Flow `flow` starts or stops: its ticks and jumps are as new."""
     for k in range(run.n_rules):
@@ -139,7 +138,7 @@ def restart(run: s.State, flow: int) -> None:
             run.rule_time[k] = np.inf
 
 
-@njit(**_CFG)
+@njit()
 def crossed(run: s.State, switch: int, landed: bool) -> bool:
     """Whether this switch is the condition of a jump, which is now due if the condition has become
     true.
@@ -160,7 +159,7 @@ def crossed(run: s.State, switch: int, landed: bool) -> bool:
     return True
 
 
-@njit(**_CFG)
+@njit()
 def _compute(run: s.State, row: s.Floats) -> None:
     """New states in `scratch`, and two times in `rule_result`."""
     z, signals = row[s.HZ], run.signals if _of_source(row) else run.link_inputs
@@ -171,7 +170,7 @@ def _compute(run: s.State, row: s.Floats) -> None:
     )  # fmt: skip
 
 
-@njit(**_CFG)
+@njit()
 def _change(run: s.State, k: int) -> None:
     """Take the new states over, decide the owner's switches anew, and send the jump on."""
     row = at(run.rule, s.HSIZE * k)
@@ -193,14 +192,14 @@ def _change(run: s.State, k: int) -> None:
     _log(run, k)
 
 
-@njit(**_CFG)
+@njit()
 def _stop(run: s.State, code: int, k: int) -> int:
     run.code = code
     run.where = k
     return 1
 
 
-@njit(**_CFG)
+@njit()
 def _begin_ticks(run: s.State) -> int:
     """The first tick of each owner that has just started."""
     for k in range(run.n_rules):
@@ -226,7 +225,7 @@ def _begin_ticks(run: s.State) -> int:
     return 0
 
 
-@njit(**_CFG)
+@njit()
 def _ticks(run: s.State, tol: float) -> int:
     """Carry out the ticks that are due; how many, or -1."""
     done = 0
@@ -250,7 +249,7 @@ def _ticks(run: s.State, tol: float) -> int:
     return done
 
 
-@njit(**_CFG)
+@njit()
 def _wanted(run: s.State, k: int, tol: float) -> bool:
     """Whether jump `k` happens now; its switch follows its condition."""
     row = at(run.rule, s.HSIZE * k)
@@ -274,7 +273,7 @@ def _wanted(run: s.State, k: int, tol: float) -> bool:
     return not waiting
 
 
-@njit(**_CFG)
+@njit()
 def _jump(run: s.State, k: int, tol: float) -> int:
     row = at(run.rule, s.HSIZE * k)
     last = at(run.rule_last, k)
@@ -294,7 +293,7 @@ def _jump(run: s.State, k: int, tol: float) -> int:
     return 0
 
 
-@njit(**_CFG)
+@njit()
 def _jumps(run: s.State, tol: float) -> int:
     """Carry out the jumps whose condition holds; how many, or -1."""
     done = 0
@@ -308,7 +307,7 @@ def _jumps(run: s.State, tol: float) -> int:
     return done
 
 
-@njit(**_CFG)
+@njit()
 def _next_timer(run: s.State, tol: float) -> None:
     nearest = np.inf
     for k in range(run.n_rules):
@@ -318,7 +317,7 @@ def _next_timer(run: s.State, tol: float) -> None:
     run.next_rule = nearest
 
 
-@njit(**_CFG)
+@njit()
 def act(run: s.State) -> int:
     """All that happens now, after `start`. Return 0, or 1 with the reason in `code`."""
     if run.n_rules == 0:
@@ -343,7 +342,7 @@ def act(run: s.State) -> int:
 # --- scheduled changes, landings and modes --------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def _apply(run: s.State, kind: int, index: int, value: float, generation: int) -> None:
     """One scheduled change or landing now."""
     if kind == s.AT_LINK:
@@ -360,7 +359,7 @@ def _apply(run: s.State, kind: int, index: int, value: float, generation: int) -
         forward_class(run, run.first_link[index], 0)
 
 
-@njit(**_CFG)
+@njit()
 def _flow_change(run: s.State, kind: int, i: int, value: float) -> None:
     if kind == s.FLOW_RATE:
         run.pattern_rate[i] = value
@@ -377,7 +376,7 @@ def _flow_change(run: s.State, kind: int, i: int, value: float) -> None:
     restart(run, i)
 
 
-@njit(**_CFG, forceinline=True)
+@njit(forceinline=True)
 def due(run: s.State) -> bool:
     """Whether anything lands now, of which `arrive` takes care."""
     now = run.t + resolution(run, run.t)
@@ -386,7 +385,7 @@ def due(run: s.State) -> bool:
     return run.next_scheduled < run.n_scheduled and run.scheduled[2 * run.next_scheduled] <= now
 
 
-@njit(**_CFG)
+@njit()
 def arrive(run: s.State) -> int:
     """Handle all that lands now; return how many."""
     t = run.t
@@ -408,7 +407,7 @@ def arrive(run: s.State) -> int:
     return count
 
 
-@njit(**_CFG)
+@njit()
 def next_break(run: s.State) -> float:
     stop = run.t_stop
     if run.next_scheduled < run.n_scheduled:
@@ -420,7 +419,7 @@ def next_break(run: s.State) -> float:
     return stop
 
 
-@njit(**_CFG)
+@njit()
 def flip(run: s.State, index: int, mode: int) -> None:
     """Change a mode now, and the switches that change with it, and send the kink on."""
     run.events += 1

@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +32,9 @@ from .records import carry_on, linear_record
 
 __all__ = ["begin_passes", "forget", "judge", "learn", "measure", "memory", "mix", "raised"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
+_FAST: dict[str, Any] = {"fastmath": {"arcp", "contract"}}
 # where the caller's sizes are constants, there are no loops left
-_SIZED = {**_CFG, "forceinline": True}
+_SIZED: dict[str, Any] = {**_FAST, "forceinline": True}
 
 CONVERGED = 0.05  # of the tolerance: what the passes may still change
 SETTLED = 0.003  # of the tolerance: what the passes may still change without a last mixture
@@ -67,7 +68,7 @@ def memory(quartics: int, compared: int, mixed: int) -> dict[str, int]:
     }  # fmt: skip
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def forget(run: s.State) -> None:
     """There are no differences yet."""
     if run.newest_pair:
@@ -288,7 +289,7 @@ def _weights(run: s.State, k: int, nql: int) -> tuple[float, float, float]:
 # --- what the first pass looks into, and what is learned from that --------------------------------
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _power(x: float, n: int) -> float:
     y = x
     for _ in range(1, n):

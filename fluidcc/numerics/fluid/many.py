@@ -18,7 +18,6 @@ from .calls import state
 
 __all__ = ["FINAL", "MAX", "MEAN", "MIN", "STD", "run_many", "statistic"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 MEAN, STD, MIN, MAX, FINAL = range(5)
 SAMPLES, INITIAL, RING, TIMES = (
     s.PLACES[name][1] for name in ("samples", "initial", "ring", "sample_time")
@@ -26,10 +25,10 @@ SAMPLES, INITIAL, RING, TIMES = (
 
 
 def _jit(*signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return (lambda f: f) if config.DISABLE_JIT else njit(*signature, **_CFG)
+    return (lambda f: f) if config.DISABLE_JIT else njit(*signature, entry=True)
 
 
-@njit(**_CFG)
+@njit(entry=True)
 def statistic(kind: int, F: Any, row: int, times: int, count: int) -> float:
     """A statistic of the piecewise-linear curve through `count` samples from F[row] on, at times
     from F[times] on.

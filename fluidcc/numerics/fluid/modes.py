@@ -15,8 +15,6 @@ from .step import dense
 
 __all__ = ["first_event", "settle_links"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
-_INLINE = {**_CFG, "forceinline": True}
 
 # relative difference of arrivals and capacity that only the coming step can tell from none
 TIE = 1e-9
@@ -25,7 +23,7 @@ SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, 
 SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
 
 
-@njit(**_INLINE)
+@njit(forceinline=True)
 def below(o: s.Floats, level: float, sign: float, slack: float) -> bool:
     """Whether the Bernstein coefficients of sign * (quartic - level) show that it is below `slack`.
 
@@ -38,7 +36,7 @@ def below(o: s.Floats, level: float, sign: float, slack: float) -> bool:
     return top <= slack
 
 
-@njit(**_CFG)
+@njit()
 def _root(o: s.Floats, level: float, low: float, high: float) -> float:
     """Where the quartic at `o` passes `level` between `low` and `high`, to the last bits: bisection
     and secants.
@@ -61,7 +59,7 @@ def _root(o: s.Floats, level: float, low: float, high: float) -> float:
     return b
 
 
-@njit(**_CFG)
+@njit()
 def _passes(o: s.Floats, level: float, sign: float, slack: float) -> float:
     """First u in (0, 1] where sign * (quartic - level) exceeds `slack`; 2 if nowhere.
 
@@ -82,14 +80,14 @@ def _passes(o: s.Floats, level: float, sign: float, slack: float) -> float:
     return 2.0
 
 
-@njit(**_CFG)
+@njit()
 def _root_from(o: s.Floats, level: float, low: float, high: float, sign: float) -> float:
     if sign * (quartic(o, low) - level) > 0.0:
         return low
     return _root(o, level, low, high)
 
 
-@njit(**_CFG)
+@njit()
 def _extreme(o: s.Floats, low: float, high: float, sign: float) -> float:
     """A maximum of sign * quartic inside the interval, or -1."""
     a, b = low, high
@@ -104,12 +102,12 @@ def _extreme(o: s.Floats, low: float, high: float, sign: float) -> float:
     return 0.5 * (a + b)
 
 
-@njit(**_CFG)
+@njit()
 def _slope(o: s.Floats, u: float) -> float:
     return slope(o[1], o[2], o[3], o[4], u)
 
 
-@njit(**_CFG)
+@njit()
 def _link_event(run: s.State, link: int) -> tuple[float, int]:
     """When the link leaves its mode in the step just taken (2: not), and for which mode."""
     block = link_of(record_of(run, run.n_records), link)
@@ -128,7 +126,7 @@ def _link_event(run: s.State, link: int) -> tuple[float, int]:
     return drained, s.EMPTY
 
 
-@njit(**_CFG)
+@njit()
 def _switch_event(run: s.State, k: int, h: float, tol: float, enough: float) -> float:
     """Where switch `k` changes sign in the step just taken: the Illinois method on the dense
     output.
@@ -175,7 +173,7 @@ def _switch_event(run: s.State, k: int, h: float, tol: float, enough: float) -> 
     return b
 
 
-@njit(**_CFG)
+@njit()
 def first_event(run: s.State, enough: float) -> tuple[float, int, int]:
     """The earliest change of mode in the step just taken.
 
@@ -211,20 +209,20 @@ def first_event(run: s.State, enough: float) -> tuple[float, int, int]:
     return best, index, mode
 
 
-@njit(**_INLINE)
+@njit(forceinline=True)
 def _changed(run: s.State, k: int, value: float) -> bool:
     """Whether `value` of switch `k` has another sign than its mode."""
     return (run.switch[k] > 0.5) != (value > 0.0) and value != 0.0
 
 
-@njit(**_INLINE)
+@njit(forceinline=True)
 def _crossed(run: s.State, k: int) -> bool:
     """Whether switch `k` has the other sign at the end of the step, and its source sends."""
     owner = run.switch_owner[k]
     return _changed(run, k, run.switch_value[k]) and (owner < 0 or run.flow_on[owner] == s.ON)
 
 
-@njit(**_CFG)
+@njit()
 def _switches_at(run: s.State, u: float, values: s.Floats) -> None:
     """Values of every switch at `u` of the step just taken, into `values`; nothing has changed
     before its start.
@@ -237,7 +235,7 @@ def _switches_at(run: s.State, u: float, values: s.Floats) -> None:
     copy(values, run.switch_value, run.n_switches)
 
 
-@njit(**_CFG)
+@njit()
 def _first_switch(run: s.State, enough: float) -> tuple[float, int]:
     """The switch that changes first in the step; those that change with it are marked in JTOGETHER.
 
@@ -279,7 +277,7 @@ def _first_switch(run: s.State, enough: float) -> tuple[float, int]:
     return best, index
 
 
-@njit(**_CFG)
+@njit()
 def settle_links(run: s.State, skip: int) -> int:
     """Decide every link's mode afresh from its backlog and arrivals; return how many changed.
 

@@ -14,6 +14,8 @@ What a queue does to what passes is a function each, which the fused steps use t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..compiling import njit
@@ -26,8 +28,7 @@ __all__ = [
     "resolution", "rise", "share", "slope", "work",
 ]  # fmt: skip
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
-_INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
+_INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 ROUNDING = 16.0 * 2.220446049250313e-16  # of a product of ratios along a path
 
 # product of D' (FIFO) or sum of q' (frozen) down a path, products of 1 - loss and of departures
@@ -54,13 +55,13 @@ def slope(b: float, c: float, d: float, e: float, u: float) -> float:
     return b + u * (2.0 * c + u * (3.0 * d + u * 4.0 * e))
 
 
-@njit(**_CFG)
+@njit()
 def resolution(run: s.State, time: float) -> float:
     """The difference of two instants at `time` that is none."""
     return run.time_tol * max(1.0, abs(time))
 
 
-@njit(**_CFG)
+@njit()
 def work(run: s.State, link: int, time: float) -> tuple[float, float]:
     """The work the link can have done at `time` [bit], and its capacity then [bit/s]."""
     first = run.segment_start[link]
@@ -74,32 +75,32 @@ def work(run: s.State, link: int, time: float) -> tuple[float, float]:
 # --- records and their parts ----------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def record_of(run: s.State, number: int) -> s.Floats:
     """Record `number` of the history."""
     return at(run.ring, (number & run.ring_mask) * run.record_size)
 
 
-@njit(**_CFG)
+@njit()
 def link_of(record: s.Floats, link: int) -> s.Floats:
     """What a record has of a link."""
     return at(record, s.RLINKS + link * s.LSIZE)
 
 
-@njit(**_CFG)
+@njit()
 def rate_of(run: s.State, record: s.Floats, slot: int) -> s.Floats:
     """The quartic in a record of an aggregate of rates, or after those of an own rate."""
     return at(record, s.RLINKS + run.n_links * s.LSIZE + 5 * slot)
 
 
-@njit(**_CFG)
+@njit()
 def acted_place(run: s.State, act: int) -> int:
     """Where in a record the quartics of acting link `act` begin, what it drops first."""
     own = run.n_aggregates + run.n_own_rates + s.XSIZE * act
     return s.RLINKS + run.n_links * s.LSIZE + 5 * own
 
 
-@njit(**_CFG)
+@njit()
 def acted_of(run: s.State, record: s.Floats, act: int) -> s.Floats:
     """These quartics."""
     return at(record, acted_place(run, act))
@@ -117,7 +118,7 @@ def _begins(record: s.Floats, link: int) -> float:
     return block[s.LS0] + block[s.LB]
 
 
-@njit(**_CFG)
+@njit()
 def find(
     run: s.State, link: int, k: int, target: float, tol: float, last: int
 ) -> tuple[int, float, float]:
@@ -202,7 +203,7 @@ def entered(record: s.Floats, block: s.Floats, target: float, timed: bool) -> tu
     return min(max(u, 0.0), 1.0), record[s.RT0] + u * record[s.RH]
 
 
-@njit(**_CFG)
+@njit()
 def _search(block: s.Floats, target: float) -> float:
     """The same by Newton inside a bracket."""
     b1, b2, b3, b4 = block[1] + block[s.LCH], block[2], block[3], block[4]
@@ -222,7 +223,7 @@ def _search(block: s.Floats, target: float) -> float:
     return min(u, top)
 
 
-@njit(**_CFG)
+@njit()
 def _bisect(
     b1: float, b2: float, b3: float, b4: float, rhs: float, low: float, high: float
 ) -> float:
@@ -350,7 +351,7 @@ def norm(
 # --- all nodes ------------------------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def read_list(
     run: s.State, nodes: s.Floats, count: int, cursors: s.Floats, now: float, right: int, last: int
 ) -> int:
@@ -400,7 +401,7 @@ def read_list(
     return inside
 
 
-@njit(**_CFG)
+@njit()
 def read_nodes(run: s.State, now: float, right: int, last: int) -> int:
     """Evaluate every node at `now`; return 1 if one of them looked into the step in progress."""
     return read_list(run, run.every_node, run.n_nodes, run.cursor, now, right, last)

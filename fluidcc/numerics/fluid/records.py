@@ -4,6 +4,8 @@ nodes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..compiling import njit
@@ -17,8 +19,7 @@ __all__ = [
     "linear_record", "put", "state_quartic", "write_record",
 ]  # fmt: skip
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
-_INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
+_INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 Quartic = tuple[float, float, float, float, float]  # coefficients of 1, u, ..., u^4
 #: what each stage contributes to u, u^2, u^3, u^4 of the dense output
 _P = tuple(tuple(map(float, row)) for row in TSIT5.P)
@@ -68,7 +69,7 @@ def _dense_of(base: float, h: float, k: s.Floats, n: int) -> Quartic:
     return dense(base, h, k[0], k[n], k[2 * n], k[3 * n], k[4 * n], k[5 * n], k[6 * n])
 
 
-@njit(**_CFG)
+@njit()
 def state_quartic(run: s.State, n: int) -> Quartic:
     """Return the coefficients of the dense output of state `n` in the step."""
     return _dense_of(run.y[n], run.h, at(run.slopes, n), run.n_states)
@@ -107,7 +108,7 @@ def _add(target: s.Floats, five: Quartic) -> None:
 # --- records --------------------------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def keep_node(run: s.State, node: int) -> None:
     """Remember rates, arrivals, marks and prices at one of the five nodes."""
     nf, nl = run.n_flows, run.n_links
@@ -119,7 +120,7 @@ def keep_node(run: s.State, node: int) -> None:
     copy(at(run.node_acted, node * acting), run.acted, acting)
 
 
-@njit(**_CFG, forceinline=True)
+@njit(forceinline=True)
 def _head(run: s.State, r: s.Floats, h: float, nl: int) -> None:
     """All but the quartics, of `nl` links."""
     r[s.RT0] = run.t
@@ -133,7 +134,7 @@ def _head(run: s.State, r: s.Floats, h: float, nl: int) -> None:
         b[s.LMODE] = run.mode[l]
 
 
-@njit(**_CFG)
+@njit()
 def linear_record(run: s.State, h: float) -> None:
     """The record at the ring's next place, from the first stage only."""
     r = record_of(run, run.n_records)
@@ -158,7 +159,7 @@ def linear_record(run: s.State, h: float) -> None:
             rate_of(run, r, run.n_aggregates + own)[0] += run.node_rate[i]
 
 
-@njit(**_CFG, forceinline=True)
+@njit(forceinline=True)
 def carry_on(run: s.State, before: s.Floats, r: s.Floats, nq: int, nl: int) -> None:
     """The record at `r`, for the step from now: the quartics of that at `before`, beyond its
     end.
@@ -177,7 +178,7 @@ def carry_on(run: s.State, before: s.Floats, r: s.Floats, nq: int, nl: int) -> N
         b[4] = square * square * k4
 
 
-@njit(**_CFG)
+@njit()
 def write_record(run: s.State, h: float) -> None:
     """The quartics of the step's record at the ring's next place; the rest stands there from its
     guess.
@@ -209,7 +210,7 @@ def write_record(run: s.State, h: float) -> None:
             _add(rate_of(run, r, run.n_aggregates + own), _rate_quartic(run, i))
 
 
-@njit(**_CFG)
+@njit()
 def _rate_quartic(run: s.State, i: int) -> Quartic:
     """The rate of a flow in the step."""
     if run.refit:

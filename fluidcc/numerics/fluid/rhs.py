@@ -16,10 +16,8 @@ from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record
 
 __all__ = ["add_by_first_link", "count_crossing", "drops", "evaluate"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
-
-@njit(**_CFG)
+@njit()
 def _signals(run: s.State, now: float, want: int) -> None:
     """What each source knows at `now`: its class's path, plus its own access delay."""
     # taken out of the loop, since the compiler cannot know that the stores leave them alone
@@ -47,7 +45,7 @@ def _signals(run: s.State, now: float, want: int) -> None:
         tell(run, want)
 
 
-@njit(**_CFG)
+@njit()
 def _own_past(run: s.State) -> None:
     """The rate that a source had when it sent what is now reported."""
     nf = run.n_flows
@@ -59,7 +57,7 @@ def _own_past(run: s.State) -> None:
             run.signals[s.UXTAU * nf + i] = quartic(past, run.entry_place[leaf])
 
 
-@njit(**_CFG)
+@njit()
 def _sources(run: s.State, oz: s.Floats, od: s.Floats, want: int) -> None:
     """Every group of sources: derivatives, rates and, when wanted, the values of the switches."""
     nf = run.n_flows
@@ -84,7 +82,7 @@ def _sources(run: s.State, oz: s.Floats, od: s.Floats, want: int) -> None:
             run.rate[i] = run.pattern_rate[i]
 
 
-@njit(**_CFG)
+@njit()
 def add_by_first_link(run: s.State, values: s.Floats, of_states: bool, target: s.Floats) -> None:
     """Add up values of flows, or of the states that are their rates, by the flows' first link.
 
@@ -105,7 +103,7 @@ def add_by_first_link(run: s.State, values: s.Floats, of_states: bool, target: s
     target[link] += total
 
 
-@njit(**_CFG)
+@njit()
 def _arrivals(run: s.State, od: s.Floats, stage: int) -> None:
     nl, arr = run.n_links, run.arrival
     add_by_first_link(run, run.rate, False, arr)
@@ -125,7 +123,7 @@ def _arrivals(run: s.State, od: s.Floats, stage: int) -> None:
         arr[j[2]] += x * run.path_passed[leaf]
 
 
-@njit(**_CFG)
+@njit()
 def _links(run: s.State, now: float, oz: s.Floats, od: s.Floats, want: int) -> None:
     """Backlogs by mode, then the link laws that have states, marks or prices of their own."""
     nl = run.n_links
@@ -161,7 +159,7 @@ def _links(run: s.State, now: float, oz: s.Floats, od: s.Floats, want: int) -> N
             act(run, l, at(lo, 2 * nl + m), at(od, ob + l))
 
 
-@njit(**_CFG)
+@njit()
 def evaluate(
     run: s.State,
     now: float,
@@ -190,7 +188,7 @@ def evaluate(
 # --- links that drop or tell something themselves -------------------------------------------------
 
 
-@njit(**_CFG)
+@njit()
 def act(run: s.State, link: int, out: s.Floats, slope: s.Floats) -> None:
     """Let in what is not dropped; keep what the link tells. Its outputs are in `out`, as many
     places apart as there are links, `drop` first.
@@ -207,13 +205,13 @@ def act(run: s.State, link: int, out: s.Floats, slope: s.Floats) -> None:
             slope[0] = run.arrival[link] - run.capacity[link]
 
 
-@njit(**_CFG)
+@njit()
 def drops(run: s.State, link: int) -> bool:
     """Whether a link drops before its queue."""
     return run.n_acting > 0 and run.gives[link] & s.DROPS != 0
 
 
-@njit(**_CFG)
+@njit()
 def tell(run: s.State, want: int) -> None:
     """What each source hears of the routers on its route; when wanted, where one offer passes
     another.
@@ -244,7 +242,7 @@ def tell(run: s.State, want: int) -> None:
         u[s.UOFFERMAX * nf + i] = most
 
 
-@njit(**_CFG)
+@njit()
 def count_crossing(run: s.State) -> None:
     """How many flows that are on cross each link."""
     cross = run.crossing

@@ -8,6 +8,8 @@ access delay.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..compiling import njit
@@ -34,11 +36,11 @@ from .rhs import drops
 
 __all__ = ["add_totals", "rate_at", "sample_step"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
-_INLINE = {**_CFG, "forceinline": True}
+_FAST: dict[str, Any] = {"fastmath": {"arcp", "contract"}}
+_INLINE: dict[str, Any] = {**_FAST, "forceinline": True}
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def sample_step(run: s.State, final: bool) -> None:
     """Take every sample inside the accepted step; `final` includes its end."""
     end = np.inf if final else run.t + run.h
@@ -61,7 +63,7 @@ def sample_step(run: s.State, final: bool) -> None:
         run.link_sample = j
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _first_sample(run: s.State, first: int, end: float) -> int:
     """Return the number of the first sample, from `first` on, that is at `end` or after it."""
     size, ts, j = run.n_samples, run.sample_time, first
@@ -81,7 +83,7 @@ def _position(time: float, start: float, inverse: float) -> float:
 # --- flows ----------------------------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def rate_at(run: s.State, i: int, u: float) -> float:
     """Return the rate of flow `i`, which is none of its states, at `u` of the step.
 
@@ -101,7 +103,7 @@ def rate_at(run: s.State, i: int, u: float) -> float:
     return before + (4.0 * u - k) * (after - before)
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _state(run: s.State, n: int, first: int, end: int, shift: float, target: s.Floats) -> None:
     """Put samples `first` to `end` of state `n` into the row at `target`."""
     a, b, c, d, e = state_quartic(run, n)
@@ -111,7 +113,7 @@ def _state(run: s.State, n: int, first: int, end: int, shift: float, target: s.F
         target[j] = a + rise(b, c, d, e, u)
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _flow(run: s.State, i: int, first: int, end: int, shift: float) -> None:
     """Take samples `first` to `end` of a flow: its states and its rate."""
     nf, out, size = run.n_flows, run.samples, run.n_samples
@@ -133,19 +135,19 @@ def _flow(run: s.State, i: int, first: int, end: int, shift: float) -> None:
 # --- paths ----------------------------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _row(run: s.State, k: int) -> tuple[s.Floats, int]:
     """Return where the first row of class `k` begins, and how far it is to the next."""
     return at(run.samples, (run.n_flows + k) * run.n_samples), run.n_classes * run.n_samples
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _constant(run: s.State, k: int, shift: float) -> float:
     """Return the part of the delay of class `k` that its queues do not change."""
     return shift + (run.class_delay[k] if run.frozen else -run.class_lag[k])
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _path(run: s.State, k: int, first: int, end: int, shift: float) -> None:
     """Take samples `first` to `end` of the delay, loss and price of class `k`, by the read nodes of
     its path.
@@ -165,7 +167,7 @@ def _path(run: s.State, k: int, first: int, end: int, shift: float) -> None:
         row[s.SPRICE * step + j] = run.path_price[leaf] if run.pricing else 0.0
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _path_of_one_link(run: s.State, k: int, first: int, end: int, shift: float) -> None:
     """Do the same for a path of one link, much quicker."""
     leaf = run.path_node[run.path_start[k]]
@@ -198,7 +200,7 @@ def _path_of_one_link(run: s.State, k: int, first: int, end: int, shift: float) 
 # --- links ----------------------------------------------------------------------------------------
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def _links(run: s.State, first: int, end: int) -> None:
     """Take samples `first` to `end` of all links, and of the states of their laws."""
     size, nl, ts, start, inverse = run.n_samples, run.n_links, run.sample_time, run.t, 1.0 / run.h
@@ -248,7 +250,7 @@ def _area(o: s.Floats, u: float) -> float:
     return u * (o[0] + u * (o[1] * 0.5 + u * (c + u * (d + u * e))))
 
 
-@njit(**_CFG)
+@njit(**_FAST)
 def add_totals(run: s.State) -> None:
     """Add the accepted step to what each link has taken in and lost."""
     taken, gone, h = run.totals, at(run.totals, run.n_links), run.h

@@ -21,8 +21,7 @@ from .rhs import add_by_first_link, evaluate
 
 __all__ = ["dense", "passes", "step_array"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
-_INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
+_INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 _A = np.ascontiguousarray(TSIT5.A)
 _C = np.ascontiguousarray(TSIT5.C)
 _E = tuple(map(float, TSIT5.E))
@@ -38,7 +37,7 @@ def _error_norm(run: s.State, n: int, values: s.Floats) -> float:
     return worst
 
 
-@njit(**_CFG)
+@njit()
 def _combine(run: s.State, row: int, target: s.Floats, h: float) -> None:
     """State of stage `row`. Spelled out stage by stage, so that the loops over the states are
     vectorised.
@@ -69,12 +68,12 @@ def _combine(run: s.State, row: int, target: s.Floats, h: float) -> None:
             )
 
 
-@njit(**_CFG, forceinline=True)
+@njit(forceinline=True)
 def _weight(stage: int, u: float, h: float) -> float:
     return h * rise(_P[stage, 0], _P[stage, 1], _P[stage, 2], _P[stage, 3], u)
 
 
-@njit(**_CFG)
+@njit()
 def dense(run: s.State, u: float, target: s.Floats, h: float) -> None:
     n, y, k0 = run.n_states, run.y, run.slopes
     k1, k2, k3 = at(k0, n), at(k0, 2 * n), at(k0, 3 * n)
@@ -86,7 +85,7 @@ def dense(run: s.State, u: float, target: s.Floats, h: float) -> None:
         target[i] = y[i] + (early + (e * k4[i] + f * k5[i] + g * k6[i]))
 
 
-@njit(error_model="numpy", nogil=True, forceinline=True)
+@njit(cache=False, forceinline=True)
 def passes(run: s.State, one_pass: Any, n: int, nq: int, nql: int, nl: int) -> int:
     """Take the step from now; the first stage is in place. Return 0, or 1 if the passes diverge.
 
@@ -118,13 +117,13 @@ def passes(run: s.State, one_pass: Any, n: int, nq: int, nql: int, nl: int) -> i
     return 0
 
 
-@njit(**_CFG)
+@njit()
 def step_array(run: s.State) -> int:
     """Do so with a pass on arrays of any size."""
     return passes(run, _pass, run.n_states, run.n_quartics, run.n_compared, run.n_links)
 
 
-@njit(**_CFG)
+@njit()
 def _pass(run: s.State) -> int:
     """All stages, and the record they make; return 1 if one of them looked into the step itself."""
     n, nn, nrec = run.n_states, run.n_nodes, run.n_records
@@ -148,7 +147,7 @@ def _pass(run: s.State) -> int:
     return inside
 
 
-@njit(**_CFG)
+@njit()
 def _mixed_end(run: s.State) -> None:
     """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of
     states.
@@ -178,7 +177,7 @@ def _change(run: s.State, n: int) -> float:
     return max(delta, _arrival_change(run)) if run.refit else delta
 
 
-@njit(**_CFG)
+@njit()
 def _arrival_change(run: s.State) -> float:
     """What the pass changed in the arrivals, relative to the tolerance: queues that are empty do
     not show it.
@@ -193,7 +192,7 @@ def _arrival_change(run: s.State) -> float:
     return worst
 
 
-@njit(**_CFG)
+@njit()
 def _nodes(run: s.State, t: float, h: float, last: int) -> None:
     """Rates and arrivals at the three inner nodes, on the dense output of this pass."""
     copy(run.cursor, run.cursor_start, run.n_nodes)

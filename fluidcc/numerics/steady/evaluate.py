@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.tape import run
 
 from ..layout import Floats, at, copy
@@ -18,7 +17,7 @@ from .state import State
 __all__ = ["TOLERANCE", "balanced", "evaluate", "finite", "rests", "slopes"]
 
 
-_jit: Any = njit(no_cpython_wrapper=True, **UNCOUNTED)
+_jit: Any = njit(counted=False)
 
 
 @_jit
@@ -165,7 +164,7 @@ def _flow(w: State, u: Floats, f: int) -> None:
     w.residual[f] = _run(w, u, f, 0, n + 4)[n] - u[f]
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def evaluate(w: State, ahead: bool) -> bool:
     """Find the residual at `u`, or `ahead` at `end`, and the derivatives of all laws; whether all
     of it is finite.

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 from ..layout import copy
 from .evaluate import evaluate, rests
@@ -25,8 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-_jit: Any = njit(no_cpython_wrapper=True, **UNCOUNTED)
-_making: Any = njit(no_cpython_wrapper=True, **COUNTED)
+_jit: Any = njit(counted=False)
+_making: Any = njit()
 
 SMALL_QUEUE = 0.02
 """Changes of a queueing delay [s] are small relative to at least this."""
@@ -287,7 +286,7 @@ def _finish(w: State) -> tuple[float, int]:
     return last, 8
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def _find(w: State, ceiling: float, bold: bool, told: Any) -> tuple[int, float, int]:
     """Move `u` to an equilibrium: how that ended, the last relative Newton step, and the number of
     steps.
@@ -362,7 +361,7 @@ def _start(w: State, queue: float) -> None:
             w.u[F + l] = max(w.u[F + l], min(0.01, 0.5 * w.q_max[l]))
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def _find_many(
     w: State, rows: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any
 ) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 from ..layout import Floats, at
 from .evaluate import TOLERANCE, balanced, finite, slopes
@@ -21,8 +20,8 @@ from .state import ROUNDS, State
 __all__ = ["projected_step"]
 
 
-_jit: Any = njit(no_cpython_wrapper=True, **UNCOUNTED)
-_making: Any = njit(no_cpython_wrapper=True, **COUNTED)
+_jit: Any = njit(counted=False)
+_making: Any = njit()
 
 
 @_jit
@@ -402,7 +401,7 @@ def _complementary(w: State, h: float) -> bool:
     return True
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def projected_step(w: State, h: float) -> bool:
     """Find the move of one step of length `h`; False where it has none.
 

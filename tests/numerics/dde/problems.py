@@ -27,6 +27,10 @@ class Problem:
     kinks: tuple[float, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
 
+    def solution(self, t: Array) -> Array:
+        """The exact solution, (states, times)."""
+        return np.atleast_2d(self.exact(t))
+
 
 # y' = -y(t - 1), y = 1: a polynomial of degree k + 1 on [k, k + 1], by exact integration
 
@@ -95,6 +99,27 @@ def switching(t: Array) -> Array:
     )  # fmt: skip
 
 
+def two_lags(t: Array) -> Array:
+    """Exact solution of five equations with the lags 1 and 1/2, up to t = 1 (Willé and Baker, 1992,
+    for DELSOL).
+    """
+    e, root = np.e, np.exp(0.5)
+    late = t > 0.5
+    second = np.where(
+        late,
+        np.exp(t) + 2 * np.exp(t - 0.5) + (root - 2) * t + 1.5 * root - 3,
+        2 * np.exp(t) + root - 2,
+    )
+    third = np.where(
+        late,
+        np.exp(t - 0.5) - np.sin(t - 0.5) + e * (t - 0.5) + e - root + np.sin(1.0),
+        np.exp(t + 0.5) + np.sin(1.0) + 1 - root,
+    ) - np.cos(t)
+    return np.array([
+        np.exp(t) - np.cos(t) + e, second, third, np.exp(2 * t) / 2 + e - 0.5, np.exp(t) + e - 1,
+    ])  # fmt: skip
+
+
 PROBLEMS = {
     p.name: p
     for p in (
@@ -115,7 +140,7 @@ PROBLEMS = {
             (0.1, 5),
             lambda t: [np.log(t), 1 / t],
             lambda t, y: [t - np.exp(1 - y[1])],
-            np.log,
+            lambda t: np.array([np.log(t), 1 / t]),
         ),
         Problem(
             "Feldstein-Neves",
@@ -153,6 +178,63 @@ PROBLEMS = {
             lambda t, y: [t / 2],
             switching,
             (2 * np.log(2), 2 * np.log(6)),
+        ),
+        Problem(
+            "harmonic",
+            lambda t, y, Z: -Z[:, 0],
+            (0, 20),
+            lambda t: np.cos(t),
+            [np.pi / 2],
+            np.cos,
+        ),
+        Problem(
+            "pantograph",  # the lag is zero at the start
+            lambda t, y, Z: -(Z[:, 0] ** 2),
+            (0, 5),
+            1.0,
+            lambda t, y: [t / 2],
+            lambda t: np.exp(-t),
+        ),
+        Problem(
+            "Tavernini",  # 1978; DETEST C: the delayed time comes back to the start, and touches it
+            lambda t, y, Z: np.cos(t) * Z[:, 0],
+            (0, 50),
+            1.0,
+            lambda t, y: [t - y[0] + 2],
+            lambda t: np.sin(t) + 1,
+        ),
+        Problem(
+            "a lag in time",
+            lambda t, y, Z: -Z[:, 0] * np.exp(-1 - 1 / (1 + t)),
+            (0, 5),
+            lambda t: np.exp(-t),
+            lambda t, y: [1 + 1 / (1 + t)],
+            lambda t: np.exp(-t),
+        ),
+        Problem(
+            "two lags",
+            lambda t, y, Z: np.array(
+                [
+                    Z[4, 0] + Z[2, 0],
+                    Z[0, 0] + Z[1, 1],
+                    Z[2, 0] + Z[0, 1],
+                    Z[4, 0] * Z[3, 0],
+                    Z[0, 0],
+                ]
+            ),
+            (0, 1),
+            lambda t: np.array(
+                [
+                    np.exp(t + 1),
+                    np.exp(t + 0.5),
+                    np.sin(t + 1),
+                    np.exp(t + 1),
+                    np.exp(t + 1),
+                ]
+            ),
+            [1.0, 0.5],
+            two_lags,
+            (0.5,),
         ),
     )
 }

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 __all__ = [
     "AT", "CORNER", "PIVOT", "Outlook", "balanced", "determinant", "eliminate", "evened",
@@ -29,7 +28,7 @@ Index = NDArray[np.int64]
 THRESHOLD = 0.1  # a pivot is at least this fraction of the largest entry in its column
 
 
-@njit(cache=True, error_model="numpy")
+@njit(entry=True)
 def _order(pattern, value, size):  # type: ignore[no-untyped-def]
     """Pivot rows and columns, least filling first, and the pattern with its fill. `value` is
     destroyed.
@@ -166,7 +165,7 @@ def _steps(pattern: NDArray[np.bool_], slot: Index, chosen: Index) -> list[Index
     return [np.array(at), np.array(border, np.int64), multiplied, to, into, of]
 
 
-@njit(cache=True)
+@njit(entry=True)
 def sign(order):  # type: ignore[no-untyped-def]
     """The sign of a permutation."""
     left, found = order.copy(), 1
@@ -185,7 +184,7 @@ LIMIT = 1e4  # a multiplier above this flags the point
 TINY = 1e250  # and so does the inverse of a pivot above this
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def room(whole, real):  # type: ignore[no-untyped-def]
     """Where `eliminate` puts its numbers, each with its derivative: the slots, then the factors
     of the lags.
@@ -194,7 +193,7 @@ def room(whole, real):  # type: ignore[no-untyped-def]
     return np.zeros((whole[SLOTS] + lags, 2), np.complex128)
 
 
-@njit(no_cpython_wrapper=True, fastmath={"contract"}, **UNCOUNTED)
+@njit(counted=False, fastmath={"contract"})
 def _enter(s, whole, real, work):  # type: ignore[no-untyped-def]
     """The factors of the lags, and all entries."""
     slots, where, lag_of = whole[SLOTS], whole[WHERE], whole[LAG_OF]
@@ -216,7 +215,7 @@ def _enter(s, whole, real, work):  # type: ignore[no-untyped-def]
         work[slot, 0], work[slot, 1] = value, rate
 
 
-@njit(no_cpython_wrapper=True, fastmath={"contract"}, **UNCOUNTED)
+@njit(counted=False, fastmath={"contract"})
 def eliminate(s, whole, real, work):  # type: ignore[no-untyped-def]
     """Eliminate one system at s, `real` its floats; whether a multiplier is large, so that the
     point has to be solved with pivoting.
@@ -243,7 +242,7 @@ def eliminate(s, whole, real, work):  # type: ignore[no-untyped-def]
     return poor
 
 
-@njit(no_cpython_wrapper=True, fastmath={"contract"}, **UNCOUNTED)
+@njit(counted=False, fastmath={"contract"})
 def inverted(value, rate):  # type: ignore[no-untyped-def]
     """One over a number, and its derivative."""
     size = 1 / (value.real * value.real + value.imag * value.imag)
@@ -251,13 +250,13 @@ def inverted(value, rate):  # type: ignore[no-untyped-def]
     return inverse, -(inverse * inverse) * rate
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _length(z):  # type: ignore[no-untyped-def]
     """Sum of the sizes of both parts."""
     return abs(z.real) + abs(z.imag)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def determinant(whole, work):  # type: ignore[no-untyped-def]
     """Phase and logarithm of the product of the pivots, and its logarithmic derivative, after
     `eliminate`.
@@ -275,7 +274,7 @@ def determinant(whole, work):  # type: ignore[no-untyped-def]
     return product * (1 / length), log + np.log(length), slope
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
     """The same with partial pivoting: phase, logarithm and slope of the determinant, and whether it
     is singular.
@@ -334,7 +333,7 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
     return turn, log, total, False
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def replay(s, whole, real):  # type: ignore[no-untyped-def]
     """Eliminate one system at every s.
 
@@ -375,7 +374,7 @@ class Outlook(NamedTuple):
     modulus: Any  # one of a strictly proper loop; nothing is claimed otherwise
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
     """Whether the arrays fit each other, every number is finite and every delay positive."""
     n, (rows, columns), k = len(A), D.shape, len(delays)
@@ -393,7 +392,7 @@ def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
     return k == 0 or (delays.min() > 0 and delays.max() < np.inf)
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     """The bordered pencils of a stack but for s and the ones, the factors of the lags in the
     columns of the channels.
@@ -426,7 +425,7 @@ def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     return frame, scale
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _unit(A, delays):  # type: ignore[no-untyped-def]
     """The longest delay; without delays from the largest row of A^2."""
     if len(delays):
@@ -443,7 +442,7 @@ def _unit(A, delays):  # type: ignore[no-untyped-def]
     return 1 / np.sqrt(most) if most > 0 else 1.0
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
     """Osborne's iteration, all rows at once and by powers of two, on the first rows and columns;
     the rest goes along.
@@ -476,7 +475,7 @@ def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
             matrix[j, i] *= scale[i]
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def balanced(matrix, scale):  # type: ignore[no-untyped-def]
     """A square matrix evened out, without entries of rows that no other hears or that hear no
     other.
@@ -496,7 +495,7 @@ def balanced(matrix, scale):  # type: ignore[no-untyped-def]
     evened(matrix, len(matrix), scale)
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-untyped-def]
     """Where bordered pencils have entries, and of each the floats: constants, leads, lagged parts,
     and the delays.
@@ -532,7 +531,7 @@ def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-unt
     return pattern, table
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     """Where to look, by the poles of A, in the unit of time; `real` are the floats of the
     pencil, delays last.
@@ -562,7 +561,7 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     return Outlook(low, high, FAR * high, FAR * high, swings, np.inf)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _poles(frame, states):  # type: ignore[no-untyped-def]
     """Eigenvalues of A, which stands with another sign in the first rows and columns; of a large
     one, its diagonal.

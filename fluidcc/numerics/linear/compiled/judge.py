@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import outlook
 from fluidcc.numerics.linear.compiled.loci import SMALL, WEAK, assign, reach, trace
 from fluidcc.numerics.linear.compiled.points import (
@@ -39,7 +38,7 @@ class Found(NamedTuple):
     value: Any  # the eigenvalue there, or the singular value
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def search(loop, grid, kinds):  # type: ignore[no-untyped-def]
     """All of the first so many kinds."""
     points, rank = grid.value.shape
@@ -50,7 +49,7 @@ def search(loop, grid, kinds):  # type: ignore[no-untyped-def]
     return Found(found.kind[:count], found.omega[:count], found.value[:count])
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _fill(loop, grid, kinds, limits, values, rates, edge, found):  # type: ignore[no-untyped-def]
     """The same with room for what is found at a point; how many there are."""
     (points, rank), count = grid.value.shape, 0
@@ -70,7 +69,7 @@ def _fill(loop, grid, kinds, limits, values, rates, edge, found):  # type: ignor
     return count
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     """Whether there is one of a kind after point i."""
     if kind in (CIRCLE, AXIS):
@@ -83,7 +82,7 @@ def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     """Whether the locus between two points crosses the circle, or the negative axis."""
     if kind == CIRCLE:
@@ -94,7 +93,7 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     return a.real + (b.real - a.real) * (0.5 if rise == 0 else a.imag / rise) < 0
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _limits(grid):  # type: ignore[no-untyped-def]
     """Above which a least singular value, and a largest one with its sign changed, is no
     candidate.
@@ -108,7 +107,7 @@ def _limits(grid):  # type: ignore[no-untyped-def]
     return lowest * CANDIDATES + 1e-12, -highest / CANDIDATES
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _crossing(loop, grid, i, locus, kind, values, rates, edge):  # type: ignore[no-untyped-def]
     """Where a locus crosses after point i, and its value there: Newton's iteration in a bracket."""
     low, high = grid.omega[i], grid.omega[i + 1]
@@ -143,7 +142,7 @@ def _crossing(loop, grid, i, locus, kind, values, rates, edge):  # type: ignore[
     return omega, value
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
     """Which of the values at a frequency after point i belongs to a locus, by the cubics between
     the points.
@@ -164,7 +163,7 @@ def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
     return order[locus]
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _level(value, kind):  # type: ignore[no-untyped-def]
     """What vanishes at a crossing: the logarithm of the modulus, or the angle to the negative
     axis.
@@ -174,7 +173,7 @@ def _level(value, kind):  # type: ignore[no-untyped-def]
     return np.arctan2(-value.imag, -value.real)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _extremum(loop, grid, i, kind, values, rates, edge):  # type: ignore[no-untyped-def]
     """Where a singular value is least or largest after point i, and how large it is there."""
     at, wanted = (0, LEAST) if kind == LOWEST else (2, LARGEST)
@@ -200,7 +199,7 @@ def _extremum(loop, grid, i, kind, values, rates, edge):  # type: ignore[no-unty
     return omega, size
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _bottom(low, high, a, b, da, db):  # type: ignore[no-untyped-def]
     """Where the cubic with these values and derivatives at both ends has its extremum; else the
     middle.
@@ -226,7 +225,7 @@ STRONGEST = 1e18
 VAST = 1e12  # factors above this are one over the rounding of parts that cancel
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def followed(whole, cut, real, frame, states, m, low, high, points):  # type: ignore[no-untyped-def]
     """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios
     beside.
@@ -241,7 +240,7 @@ def followed(whole, cut, real, frame, states, m, low, high, points):  # type: ig
     return grid.omega, grid.value
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
     """The margins of every system; of the last, all frequencies of a locus of modulus one.
 
@@ -266,7 +265,7 @@ def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untype
     return out, every / times[len(times) - 1]
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _margins(loop, ahead):  # type: ignore[no-untyped-def]
     """The margins of one system in its unit of time, and the frequencies of a modulus of one."""
     end = reach(loop, ahead.high, 1.0, ahead.most)
@@ -298,7 +297,7 @@ def _margins(loop, ahead):  # type: ignore[no-untyped-def]
     return best, found.omega[found.kind == CIRCLE]
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _if_stronger(loop, ahead, grid, end, gain):  # type: ignore[no-untyped-def]
     """The gains with the least above one, where it is beyond what is followed to `end`."""
     factor, none = 1.0, np.empty(0, np.complex128)
@@ -313,7 +312,7 @@ def _if_stronger(loop, ahead, grid, end, gain):  # type: ignore[no-untyped-def]
     return gain
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
     """Where a locus of `factor` times L begins to be too small to be refined; all crossings
     before are known.
@@ -325,7 +324,7 @@ def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
     return grid.omega[-1]
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _best(grid, found):  # type: ignore[no-untyped-def]
     """The least and the largest singular value, each with its frequency, on the grid and between
     its points.
@@ -345,7 +344,7 @@ def _best(grid, found):  # type: ignore[no-untyped-def]
     return least, least_at, most, most_at
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _gains(found, still):  # type: ignore[no-untyped-def]
     """The least factor above one and its frequency, the largest below one and its; `still` are
     the loci at rest.
@@ -371,7 +370,7 @@ def _gains(found, still):  # type: ignore[no-untyped-def]
     return up, up_at, down, down_at
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _phases(found):  # type: ignore[no-untyped-def]
     """The least lag or lead [degrees] and its frequency, and the least extra delay and its
     frequency.

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.points import BOTH, at_point, square, strength
 
 __all__ = ["SMALL", "WEAK", "Grid", "assign", "reach", "trace"]
@@ -18,7 +17,7 @@ __all__ = ["SMALL", "WEAK", "Grid", "assign", "reach", "trace"]
 HUGE = 1e300  # the cost of what is no number
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def assign(foretold, found, order):  # type: ignore[no-untyped-def]
     """`order[j]` is the number in `found` of what was `foretold` as number j."""
     rank = len(order)
@@ -39,7 +38,7 @@ def assign(foretold, found, order):  # type: ignore[no-untyped-def]
         _shortest_paths(cost, order)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
     """The assignment of least cost: row after row enters by the shortest path of exchanges (Jonker
     and Volgenant, Computing 38, 1987).
@@ -101,7 +100,7 @@ class Grid(NamedTuple):
     edge: Any
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     """From which frequency on `factor` times L is weak: `high` or higher, up to `most`."""
     omega = high
@@ -110,7 +109,7 @@ def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     return min(omega, most)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     """Follow the loci from the lowest to the highest frequency, as finely as `factor` times L asks
     for.
@@ -145,7 +144,7 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     return Grid(grid.omega[:count], grid.value[:count], grid.slope[:count], grid.edge[:count])
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _first(low, high, swings):  # type: ignore[no-untyped-def]
     """Frequencies in equal ratios, with the swings that lie between them."""
     even = int(PER_DECADE * np.log10(high / low)) + 2
@@ -154,7 +153,7 @@ def _first(low, high, swings):  # type: ignore[no-untyped-def]
     return np.sort(np.concatenate((grid, swings[(swings > low) & (swings < high)])))
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _room(count, rank):  # type: ignore[no-untyped-def]
     return Grid(
         np.empty(count),
@@ -164,7 +163,7 @@ def _room(count, rank):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _longer(grid):  # type: ignore[no-untyped-def]
     """The same with twice the room."""
     count = len(grid.omega)
@@ -174,7 +173,7 @@ def _longer(grid):  # type: ignore[no-untyped-def]
     return longer
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _evaluate(loop, grid, i, omega):  # type: ignore[no-untyped-def]
     """Put a frequency and what is found there at place i."""
     grid.omega[i] = omega
@@ -182,7 +181,7 @@ def _evaluate(loop, grid, i, omega):  # type: ignore[no-untyped-def]
     at_point(loop, s, BOTH, grid.value[i], grid.slope[i], grid.edge[i])
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _append(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
     """Put point k of those ahead at place i, its eigenvalues in that order."""
     grid.omega[i] = ahead.omega[k]
@@ -192,7 +191,7 @@ def _append(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
         grid.edge[i, j] = ahead.edge[k, j]
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _coarse(grid, i, ahead, k, order, factor):  # type: ignore[no-untyped-def]
     """Whether the interval from point i to point k of those ahead is too long for `factor` times
     L.
@@ -225,13 +224,13 @@ def _coarse(grid, i, ahead, k, order, factor):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _size(z):  # type: ignore[no-untyped-def]
     """Modulus of what is neither huge nor tiny."""
     return np.sqrt(square(z))
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _match(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
     """Which eigenvalues of point k of those ahead continue those of point i, by where their
     tangents meet half-way.
@@ -242,7 +241,7 @@ def _match(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
         _matched(grid, i, ahead, k, order)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _matched(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
     """The same of more than one."""
     half = 0.5j * (ahead.omega[k] - grid.omega[i])

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import (
     CORNER,
     balanced,
@@ -32,7 +31,7 @@ __all__ = [
 LARGE = 20  # rows
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def finite(A):  # type: ignore[no-untyped-def]
     """Whether every entry is."""
     for i in range(A.shape[0]):
@@ -42,7 +41,7 @@ def finite(A):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def times(A, B, adjoint):  # type: ignore[no-untyped-def]
     """A B, or A* B with `adjoint`."""
     rows, inner = (A.shape[1], A.shape[0]) if adjoint else (A.shape[0], A.shape[1])
@@ -56,7 +55,7 @@ def times(A, B, adjoint):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def solve(A, B):  # type: ignore[no-untyped-def]
     """Overwrite B with A^-1 B and A with what is left; the least pivot over the largest."""
     n, columns = A.shape[0], B.shape[1]
@@ -92,7 +91,7 @@ def solve(A, B):  # type: ignore[no-untyped-def]
     return least / most if most > 0 else 0.0
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def orthonormal(A):  # type: ignore[no-untyped-def]
     """Make the columns orthonormal (Gram and Schmidt, twice); those that depend on others become
     zero.
@@ -117,7 +116,7 @@ def orthonormal(A):  # type: ignore[no-untyped-def]
             A[i, j] *= factor
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def singular_values(U, V):  # type: ignore[no-untyped-def]
     """Singular values of U = A, which becomes A V with orthogonal columns; V is given as the
     identity, or without rows.
@@ -194,7 +193,7 @@ class Loop(NamedTuple):
     basis: Any  # (m, rank), into which a deficient rank is projected; there are as many loci
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def at_point(loop, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
     """Evaluate L at s: its eigenvalues, their derivatives, and what `extremes` says."""
     _factor(loop, s)
@@ -202,14 +201,14 @@ def at_point(loop, s, which, values, rates, edge):  # type: ignore[no-untyped-de
     extremes(loop, which, values[0], rates[0], edge)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def strength(loop, s):  # type: ignore[no-untyped-def]
     """A bound on the norm of L at s."""
     _factor(loop, s)
     return norm(loop)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def norm(loop):  # type: ignore[no-untyped-def]
     """The same at the last point."""
     left = right = 0.0
@@ -220,7 +219,7 @@ def norm(loop):  # type: ignore[no-untyped-def]
     return np.sqrt(left) * np.sqrt(right)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def square(z):  # type: ignore[no-untyped-def]
     """Of the modulus."""
     return z.real * z.real + z.imag * z.imag
@@ -229,7 +228,7 @@ def square(z):  # type: ignore[no-untyped-def]
 # --- its factors ----------------------------------------------------------------------------------
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _factor(loop, s):  # type: ignore[no-untyped-def]
     """Factor L at s, from the Schur complement ((K, V), (U, 0)): L = -U K^-1 V."""
     whole, work, size, c = loop.whole, loop.work, len(loop.corner), loop.cut
@@ -249,7 +248,7 @@ def _factor(loop, s):  # type: ignore[no-untyped-def]
         _of_several(loop, c)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _of_one(loop):  # type: ignore[no-untyped-def]
     """A column times a row, which most loops are."""
     inverse, turn = inverted(loop.corner[0, 0], loop.corner_rate[0, 0])
@@ -259,7 +258,7 @@ def _of_one(loop):  # type: ignore[no-untyped-def]
         loop.left[j, 0], loop.left_rate[j, 0] = loop.corner[1 + j, 0], loop.corner_rate[1 + j, 0]
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _of_several(loop, c):  # type: ignore[no-untyped-def]
     """The same of more columns and rows, which are multiplied where L has not their rank."""
     right, rate = -loop.corner[:c, c:], -loop.corner_rate[:c, c:]
@@ -278,7 +277,7 @@ def _of_several(loop, c):  # type: ignore[no-untyped-def]
 # --- its eigenvalues ------------------------------------------------------------------------------
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _eigen(loop, value, rate):  # type: ignore[no-untyped-def]
     """Eigenvalues of L other than the zeros of a deficient rank, and their derivatives, in no
     order.
@@ -295,13 +294,13 @@ def _eigen(loop, value, rate):  # type: ignore[no-untyped-def]
     value[0], rate[0] = trace, turn
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _entries(loop, i, j):  # type: ignore[no-untyped-def]
     """An entry of the left factor and the one of the right that it meets, with derivatives."""
     return loop.left[i, j], loop.left_rate[i, j], loop.right[j, i], loop.right_rate[j, i]
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _eigen_of_several(loop, value, rate):  # type: ignore[no-untyped-def]
     left, right, m, inner = loop.left, loop.right, len(loop.left), loop.left.shape[1]
     if not (finite(left) and finite(right)):
@@ -330,7 +329,7 @@ def _eigen_of_several(loop, value, rate):  # type: ignore[no-untyped-def]
         _eigen_of_many(matrix, change, value, rate)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same in closed form."""
     half = 0.5 * (matrix[0, 0] + matrix[1, 1])
@@ -349,7 +348,7 @@ def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
         )
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same by decomposition."""
     n, scale = len(matrix), np.ones(len(matrix))
@@ -380,7 +379,7 @@ def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
 BOTH, LEAST, LARGEST, NEITHER = range(4)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     """Put the least one and its derivative with respect to the frequency, the largest one and its,
     at the last point.
@@ -406,7 +405,7 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     _extremes_of_one(m, value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise, out)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _extremes_of_one(m, value, rate, norm, norm_rise, out):  # type: ignore[no-untyped-def]
     """The same for a return ratio of m channels and rank one, in closed form; derivatives are by
     the frequency.
@@ -430,7 +429,7 @@ def _extremes_of_one(m, value, rate, norm, norm_rise, out):  # type: ignore[no-u
         out[0], out[1] = p / top, (rise - p / top * 0.5 * (total_rise + gap_rise)) / top
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _extremes_of_several(loop, which, out):  # type: ignore[no-untyped-def]
     left, right = loop.left, loop.right
     m, inner = left.shape
@@ -453,7 +452,7 @@ def _extremes_of_several(loop, which, out):  # type: ignore[no-untyped-def]
             out[2 * k], out[2 * k + 1] = _extreme(loop, back.copy(), frame, k == 1)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
     """Of I + L, which is `back` in the space that the columns of `frame` span, if it has any."""
     left, right, n, small = loop.left, loop.right, len(back), len(frame) > 0
@@ -490,7 +489,7 @@ def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
 RANK = 1e-11  # singular values below this fraction of the largest are none
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def loop_of(whole, cut, real, m):  # type: ignore[no-untyped-def]
     """The loop of a pencil's integers, their cut, and the floats of one system with m ports."""
     trial = _empty(whole, cut, real, m, cut if cut else m, max(cut, 1))
@@ -506,7 +505,7 @@ def loop_of(whole, cut, real, m):  # type: ignore[no-untyped-def]
     return _empty(whole, cut, real, m, m, rank)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _rank(left, right):  # type: ignore[no-untyped-def]
     """Of the product, without what is in no cycle of channels and whatever their units: neither
     makes an eigenvalue.
@@ -528,7 +527,7 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
     return (size > RANK * size.max()).sum()
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _empty(whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
     size = cut + m
     right = np.zeros((inner, m), np.complex128)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import (
     AT,
     PIVOT,
@@ -30,7 +29,7 @@ __all__ = [
 SMALL = 40  # unknowns up to which poor points are solved with pivoting at once
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
     """Newton's iteration from every start, away from the `known` roots (Maehly).
 
@@ -53,7 +52,7 @@ def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
     return end, size, poor
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _rest(s, poor, whole, real, work, known):  # type: ignore[no-untyped-def]
     """Phase and logarithmic derivative of the determinant less the known roots, after `eliminate`
     at s.
@@ -71,13 +70,13 @@ def _rest(s, poor, whole, real, work, known):  # type: ignore[no-untyped-def]
     return phase, rate
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
     """The same at s."""
     return _rest(s, eliminate(s, whole, real, work), whole, real, work, known)
 
 
-@njit(**UNCOUNTED)
+@njit(entry=True, counted=False)
 def step(s, rate):  # type: ignore[no-untyped-def]
     """Where Newton's step leads from s, and its relative size."""
     reach = 1 + abs(s)
@@ -112,7 +111,7 @@ STARTS = np.array([
 ])  # fmt: skip
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed
     (NaN if it could). The turns are NaN where it could not, infinite where that takes too long.
@@ -154,7 +153,7 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     return total / (2 * np.pi), complex(np.nan, np.nan)
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     """No root right of `left` has a larger modulus; infinite where this does not show one.
 
@@ -184,7 +183,7 @@ def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     return best * (1 + 1e-9)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(counted=False)
 def _sums(A, x, B, y, out):  # type: ignore[no-untyped-def]
     """abs(A) x + abs(B) y."""
     for i in range(len(out)):
@@ -196,7 +195,7 @@ def _sums(A, x, B, y, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     """Look for more roots and put them, with their conjugates, behind the first `found` known
     ones; their number.
@@ -223,20 +222,20 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def gather(whole, real, count):  # type: ignore[no-untyped-def]
     """Simple roots that Newton reaches from the first of `STARTS`, with conjugates."""
     known = np.empty(2 * len(STARTS) + 2, np.complex128)
     return known[: _next(STARTS[:count], whole, real, known, 0)].copy()
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _half_box(left, top):  # type: ignore[no-untyped-def]
     right = max(top, left + 1)
     return np.array([left + 0j, left + 1j * top, right + 1j * top, right + 0j])
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """The rightmost root and the number of roots right of the axis, by the argument principle and
     by Newton.
@@ -265,7 +264,7 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     return complex(np.nan, 0.0), -1
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit()
 def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-def]
     """The rightmost of the known roots and how many are right of the axis, or -1 if others may
     be further right.
@@ -291,7 +290,7 @@ def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-d
     return complex(best.real, abs(best.imag)), (known.real > 0).sum()
 
 
-@njit(**COUNTED)
+@njit(entry=True)
 def rightmost_of_all(whole, table, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """`rightmost` of every system of a stack, each by itself."""
     root, count = np.empty(len(table), np.complex128), np.empty(len(table), np.int64)

@@ -1,5 +1,5 @@
-"""Functions that count no references make no arrays, and lose none that they are handed or that
-others make.
+"""Functions that compiled code alone calls; of these, functions that count no references make no
+arrays, and lose none that they are handed or that others make.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import config, njit
+from numba import config
 from numba.core.errors import NumbaError
 from numba.core.runtime import rtsys
 
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
+from fluidcc.numerics.compiling import njit
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
 
-@njit(**COUNTED | {"cache": False})
+@njit(cache=False)
 def _making(values: Any) -> Any:
     return (values * values).sum()
 
 
-@njit(**UNCOUNTED | {"cache": False})
+@njit(entry=True, counted=False, cache=False)
 def _handed(table: Any) -> Any:
     total = 0.0
     for i in range(len(table)):
@@ -31,8 +31,13 @@ def _handed(table: Any) -> Any:
     return total
 
 
+def test_python_is_refused() -> None:
+    with pytest.raises(TypeError, match="_making is called by compiled code alone"):
+        _making(np.ones(3))
+
+
 def test_an_array_is_refused() -> None:
-    @njit(**UNCOUNTED | {"cache": False})
+    @njit(entry=True, counted=False, cache=False)
     def made(n: int) -> Any:
         return np.zeros(n)[0]
 
