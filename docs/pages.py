@@ -27,27 +27,6 @@ from fluidcc.laws import Link, Source
 
 ROOT = Path(__file__).parents[1]
 MADE = Path(__file__).parent / "made"
-MEANING = {
-    "e": "one-way delay of the path",
-    r"\dot{e}": "rate at which the one-way delay grows",
-    r"\pi": "loss or mark ratio of the path",
-    r"\lambda": "sum of the link prices on the path",
-    r"x_{\tau}": "own rate one feedback loop ago",
-    "e_b": "return delay of the flow",
-    r"\ell": "length of a packet",
-    "t": "time",
-    "y": "arrival rate",
-    "c": "capacity",
-    r"q_{\max}": "queueing delay of a full buffer",
-    "crossing": "number of flows that cross the link",
-    "noise": "random number of mean 0 and variance 1",
-}  # and what routers report, by the first word of the signal's name
-REPORTED = {
-    "offer": "rate offered by a router",
-    "factor": "factor that a router asks for",
-    "raise": "amount that a router adds to the rate",
-    "reports": "reports of a router so far",
-}
 PAPERS = {
     "ldcc": ("LDCC: low-delay congestion control", "1_ldcc"),
     "binomial": ("Binomial congestion control: AIMD, IIAD, SQRT, ISCC", "3_binomial"),
@@ -106,8 +85,8 @@ def models() -> None:
     parts = ["# Models: controllers and queue disciplines", MODELS]
     for title, room in (("Controllers", sources), ("Queue disciplines and prices", links)):
         names = sorted(room.__all__, key=str.lower)
-        rows = [(f"[{n}](models/{n})", first_sentence(family(room, n))) for n in names]
-        parts += [f"## {title}", table(("law", "family"), rows)]
+        rows = [(f"[{n}](models/{n})", getattr(room, n).about) for n in names]
+        parts += [f"## {title}", table(("law", "what it does"), rows)]
         for name in tqdm(names, desc=title):
             one_model(name, family(room, name))
     parts.append(
@@ -132,11 +111,6 @@ def family(room: Any, name: str) -> str:
     raise LookupError(f"no module of {room.__name__} exports {name}")
 
 
-def first_sentence(text: str) -> str:
-    """Return the first paragraph on one line."""
-    return " ".join(text.split("\n\n")[0].split())
-
-
 def one_model(name: str, about: str) -> None:
     """Write the page of a law."""
     law = getattr(fc, name)
@@ -159,13 +133,8 @@ def one_model(name: str, about: str) -> None:
 def signals(law: Any) -> str:
     """Return the table of the signals that a law uses."""
     used = set().union(*(f.free_symbols for _, f in law.expressions()))
-    units = fc.symbols.SIGNAL_UNITS
-    rows = [
-        (f"${latex(s)}$", MEANING.get(s.name) or REPORTED.get(s.name.split("_")[0], ""), unit(u))
-        for s in law.inputs
-        if s in used
-        for u in [units.get(s, "1")]
-    ]
+    units, meaning = fc.symbols.SIGNAL_UNITS, fc.symbols.SIGNAL_MEANING
+    rows = [(f"${latex(s)}$", meaning[s], unit(units[s])) for s in law.inputs if s in used]
     kind = "flow" if isinstance(law, Source) else "link"
     return (
         table(("signal", f"what the {kind} hears", "unit"), rows)
@@ -177,10 +146,15 @@ def signals(law: Any) -> str:
 def quantities(law: Any) -> str:
     """Return the table of states and parameters with their values and units."""
     rows = [
-        (f"${latex(s)}$", "state", f"${latex(law.initial.get(s, 0))}$ at first", unit(law.units[s]))
+        (
+            f"${latex(s)}$",
+            f"state: {law.meaning[s]}",
+            f"${latex(law.initial.get(s, 0))}$ at first",
+            unit(law.units[s]),
+        )
         for s in law.states
     ] + [
-        (f"${latex(p)}$", f"parameter `{p}`", f"{float(value):g}", unit(law.units[p]))
+        (f"${latex(p)}$", f"`{p}`: {law.meaning[p]}", f"{float(value):g}", unit(law.units[p]))
         for p, value in law.params.items()
     ]
     return table(("symbol", "what it is", "value", "unit"), rows) if rows else ""

@@ -46,10 +46,10 @@ from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import LawError
 
 __all__ = [
-    "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "REPORTING", "RTT", "SIGNAL_UNITS",
-    "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b", "edot",
-    "expression", "factors", "noise", "offer_max", "offer_min", "packet", "pi", "plain",
-    "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau", "y",
+    "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "REPORTING", "RTT", "SIGNAL_MEANING",
+    "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e",
+    "e_b", "edot", "expression", "factors", "noise", "offer_max", "offer_min", "packet", "pi",
+    "plain", "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau", "y",
 ]  # fmt: skip
 
 t = Symbol("t", real=True)  # time [s]
@@ -126,6 +126,27 @@ SIGNAL_UNITS = {
     offer_max: "bit/s",
     **dict.fromkeys((*factors, *reports, noise, crossing), "1"),
     **dict.fromkeys(raises, "bit/s"),
+}
+
+SIGNAL_MEANING = {
+    t: "time",
+    e: "one-way delay of the path",
+    edot: "rate at which the one-way delay grows",
+    pi: "loss or mark ratio of the path",
+    price: "sum of the link prices on the path",
+    x_tau: "own rate one feedback loop ago",
+    e_b: "return delay of the flow",
+    packet: "length of a packet",
+    y: "arrival rate",
+    c: "capacity",
+    q_max: "queueing delay of a full buffer",
+    offer_min: "smallest rate that a router on the path offers",
+    offer_max: "largest rate that a router on the path offers",
+    crossing: "number of flows that cross the link",
+    noise: "random number of mean 0 and variance 1",
+    **dict.fromkeys(factors, "factor that a router asks for"),
+    **dict.fromkeys(raises, "amount that a router adds to the rate"),
+    **dict.fromkeys(reports, "reports of a router so far"),
 }
 
 FUNCTIONS = (

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
-from sympy import Expr, Symbol, diff, expand, latex, powsimp, sqrt, sympify
+from sympy import Expr, Symbol, diff, expand, powsimp, sqrt, sympify
 
 from fluidcc.base.arguments import explained, explained_class, shown
 from fluidcc.base.errors import LawError
@@ -23,6 +23,7 @@ from fluidcc.laws.checks import check_law, parameter_values
 from fluidcc.laws.handwritten import handwritten_parts
 from fluidcc.laws.parts import Frozen, Jump, Steady, Structure, Tick, frozen, interned, structure
 from fluidcc.laws.switches import Switched, switched
+from fluidcc.laws.written import described, in_latex
 from fluidcc.symbols import (
     LINK_INPUTS,
     LINK_OUTPUTS,
@@ -60,8 +61,22 @@ def _read(kind: type[Law], content: dict[str, Any]) -> Law:
     return found
 
 
+class _Doc:
+    """The docstring of a class of laws, and of each of its laws what `described` says of it."""
+
+    def __init__(self, of_class: str | None) -> None:
+        self.of_class = of_class
+
+    def __get__(self, law: Law | None, owner: type) -> str | None:
+        return self.of_class if law is None else described(law)
+
+
 class _EqualIsSame(type):
     """Makes equal laws the same object, so that caches find them at once."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> None:
+        super().__init__(name, bases, content)
+        cls.__doc__ = _Doc(cls.__doc__)  # type: ignore[assignment]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return _one(super().__call__(*args, **kwargs))
@@ -74,9 +89,9 @@ class _EqualIsSame(type):
 
 
 _KINDS = (  # what arguments of laws must be, beside the expressions
-    (("params", "units", "limits", "claims"), Mapping, "a mapping, such as {x: ...}"),
+    (("params", "units", "limits", "claims", "meaning"), Mapping, "a mapping, such as {x: ...}"),
     (("jumps", "ticks", "where"), (list, tuple), "them in a list or tuple"),
-    (("ref",), str, "text"),
+    (("ref", "about"), str, "text"),
 )
 
 
@@ -112,6 +127,10 @@ class Law(metaclass=_EqualIsSame):
         ask for.
     where : tuple of relational
         What must hold of parameters, such as ``(low < high, share < 1)``.
+    about : str
+        What it does, in a line.
+    meaning : mapping of Symbol to str
+        What parameters and states are, in a few words each.
 
     Raises
     ------
@@ -133,6 +152,8 @@ class Law(metaclass=_EqualIsSame):
     initial: Mapping[Symbol, Any] = field(default_factory=dict)
     limits: Mapping[Symbol, float] = field(default_factory=dict)
     where: tuple[Any, ...] = ()
+    about: str = ""
+    meaning: Mapping[Symbol, str] = field(default_factory=dict)
 
     kind: ClassVar[str] = "law"
     inputs: ClassVar[tuple[Symbol, ...]] = ()
@@ -153,7 +174,7 @@ class Law(metaclass=_EqualIsSame):
                     raise LawError(f"{self.name}: {name} is {shown(value)}; give {right}")
         for name in ("flow", "out", "lower", "upper", "initial"):
             keep(name, frozen(getattr(self, name), f"{self.name}: {name}"))
-        for name in ("units", "limits"):
+        for name in ("units", "limits", "meaning"):
             keep(name, Frozen(getattr(self, name)))
         claims = {
             k: v if isinstance(v, Steady) else expression(v, f"{self.name}: claim {shown(k)}")
@@ -239,6 +260,7 @@ class Law(metaclass=_EqualIsSame):
         name: str | None = None,
         claims: Mapping[str, Any] | None = None,
         ref: str | None = None,
+        about: str | None = None,
     ) -> Self:
         """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset -
         state).
@@ -248,9 +270,9 @@ class Law(metaclass=_EqualIsSame):
         intensity : Expr, such as fluidcc.symbols.x_tau * mark
             Expected jumps a second [1/s], in place of each jump's `when`; refractory times are
             dropped.
-        name, claims, ref : optional
-            Those of the averaged law; by default its name and `ref` are the same, and it claims
-            nothing.
+        name, claims, ref, about : optional
+            Those of the averaged law; by default its name and `ref` are the same, it claims
+            nothing, and is about the mean of this one.
         """
         if not self.jumps:
             raise LawError(f"{self.name} has no jumps to average")
@@ -259,12 +281,15 @@ class Law(metaclass=_EqualIsSame):
             z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
             for z, f in self.flow.items()
         }
-        about: dict[str, Any] = {
-            "name": name or self.name,
-            "claims": claims or {},
-            "ref": ref or self.ref,
-        }
-        return replace(self, flow=drift, jumps=(), **about)
+        return replace(
+            self,
+            flow=drift,
+            jumps=(),
+            name=name or self.name,
+            claims=claims or {},
+            ref=ref or self.ref,
+            about=about or f"{self.name} averaged over backoffs at random.",
+        )
 
     def switched(self) -> Switched:
         """Return flow and outputs with every kink held by a mode: see `Switched`."""
@@ -304,53 +329,21 @@ class Law(metaclass=_EqualIsSame):
         """Yield the place of every expression of the law, and the expression."""
         return ((place, f) for place, f, _ in self.equations())
 
-    # --- LaTeX: one row an equation, then what the names in them stand for ------------------------
+    # --- for people -------------------------------------------------------------------------------
 
     def _repr_latex_(self) -> str:
-        show = _latex
-        rows = [rf"{_dot(z)} &= {show(f)}" for z, f in self.flow.items()]
-        rows += [rf"\mathrm{{{k}}} &= {show(f)}" for k, f in self.out.items() if f not in self.flow]
-        for j in self.jumps:
-            when = rf"\quad\text{{when }} {show(j.when)} > 0"
-            when += r"\text{, when it becomes so}" if j.once else ""
-            if j.refractory != 0:
-                when += rf"\text{{, at most once per }} {show(j.refractory)}"
-            rows += [rf"{show(z)} &\leftarrow {show(f)} {when}" for z, f in j.reset.items()]
-        for tick in self.ticks:
-            when = rf"\quad\text{{every }} {show(tick.every)}"
-            rows += [rf"{show(z)} &\leftarrow {show(f)} {when}" for z, f in tick.update.items()]
-        rows += [rf"{show(z)} &\geq {show(f)}" for z, f in self.lower.items()]
-        rows += [rf"{show(z)} &\leq {show(f)}" for z, f in self.upper.items()]
-        lead = r"\text{where}\quad "
-        for v in _lets([f for _, f in self.expressions()]):
-            rows.append(rf"{lead}{show(v)} &= {show(v.definition)}")
-            lead = ""
-        body = " \\\\\n".join(rows)
-        return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"
+        return in_latex(self)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What editors offer inside ``LDCC(``: the parameters with their values."""
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature(
+            [inspect.Parameter(plain(s), by_name, default=v) for s, v in self.params.items()]
+        )
 
 
 _OUTPUT_UNITS = {"rate": "bit/s", "offer": "bit/s", "raise": "bit/s"}  # of the others 1
-
-
-def _latex(f: Any) -> str:
-    return str(latex(f, order="none"))
-
-
-def _lets(roots: list[Any]) -> list[Let]:
-    """Return every Let below `roots`, in order of first use."""
-    found: list[Let] = []
-    todo = list(roots)
-    while todo:
-        for v in sorted(sympify(todo.pop(0)).atoms(Let), key=str):
-            if v not in found:
-                found.append(v)
-                todo.append(v.definition)
-    return found
-
-
-def _dot(z: Any) -> str:
-    head, _, tail = _latex(z).partition("_")
-    return rf"\dot{{{head}}}" + (f"_{tail}" if tail else "")
 
 
 # --- sources --------------------------------------------------------------------------------------

@@ -22,4 +22,6 @@ DropTail = Link(
     queue=q,
     claims={"(4) what is let in fills the link": Eq(y * (1 - (y - c) / y), c)},
     ref="LDCC, equations (2) and (4)",
+    about="First in, first out; what a full buffer cannot take is lost.",
+    meaning={q: "queueing delay"},
 )

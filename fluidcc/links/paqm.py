@@ -64,6 +64,17 @@ PAQM = Link(
     # (1), and (2) by the bounds; where r < c the share is 1 anyway, also without traffic.
     ticks=(Tick(every=dT, update={r: _rate, u: (c + _buffer) / Max(_rate, c), came: 0}),),
     ref="the ECF paper, equations (1) to (3)",
+    about="P-AQM: a sampled controller marks, so that the queue stays at a set point.",
+    meaning={
+        **DropTail.meaning,
+        u: "share that goes unmarked",
+        r: "filtered arrival rate",
+        came: "bits that came since the last update",
+        K: "gain",
+        a: "weight of the newest rate",
+        dT: "interval of updates",
+        q0: "queueing delay wanted",
+    },
 )
 
 PAQMDrop = dropping(PAQM, "PAQMDrop")
@@ -84,7 +95,7 @@ measured = Let("r", seen / T_s)  # (5)
 STALLS = 5  # periods in a row
 
 
-def _outer(name: str, wanted: Expr, old_rate: bool, ref: str) -> Link:
+def _outer(name: str, wanted: Expr, old_rate: bool, ref: str, about: str) -> Link:
     """Add to the inner loop an outer loop that wants the rate `wanted` next."""
     want = Let("r'", Max(wanted, 0))
     share = Let(
@@ -128,12 +139,30 @@ def _outer(name: str, wanted: Expr, old_rate: bool, ref: str) -> Link:
             ),
         ),
         ref=ref,
+        about=about,
+        meaning={
+            **PAQMDrop.meaning,
+            seen: "bits that came in the last part of the period",
+            factor: "factor told to sources",
+            rise: "increase told to sources",
+            count: "reports so far",
+            rests: "periods in a row in which nothing changed",
+            T_ECF: "period of reports",
+            T_s: "part of it in which the rate is measured",
+            aim: "queueing delay wanted by the reports",
+            calm: "factor within which nothing changes",
+            forced: "factor told after a calm, so that rates become fair",
+            R: "mean round trip",
+        },
     )
 
 
 # (6), (8) and (9): all of the error within one period, as if the new rate came at once.
 V1 = c + (aim - q) * c / T_ECF
-PAQMECF = _outer("PAQMECF", V1, False, "the ECF paper, equations (1) to (11), V1")
+PAQMECF = _outer(
+    "PAQMECF", V1, False, "the ECF paper, equations (1) to (11), V1",
+    "P-AQM with explicit congestion feedback: drops, and tells ECF sources their rates.",
+)  # fmt: skip
 
 # The old rate fills the queue for R more, and only then the new one.
 V2 = c + ((aim - q) * c - (measured - c) * R) / (T_ECF - R)
@@ -142,4 +171,5 @@ PAQMECF2 = _outer(
     V2,
     True,
     "the ECF paper, equations (1) to (11), V2: the mean round trip taken into account",
+    "PAQMECF that takes the mean round trip into account.",
 )

@@ -38,5 +38,13 @@ PI = Link(
     initial={**DropTail.initial, p: 0},
     queue=q,
     claims={"no steady error": Steady(Eq(q, q_ref))},
+    about="A proportional-integral controller marks, so that the queue stays at a set point.",
+    meaning={
+        **DropTail.meaning,
+        p: "mark ratio",
+        a: "gain of the change of the queue",
+        b: "gain of the distance from the set point",
+        q_ref: "queueing delay wanted",
+    },
     ref="Hollot, Misra, Towsley and Gong, INFOCOM 2001 (PI)",
 )

@@ -23,6 +23,8 @@ PenaltyLink = Link(
         "(11) g is positive": (y / c) ** B >= 0,
     },
     ref="LDCC, equations (11) and (12)",
+    about="A price that grows with the load: a soft limit at the capacity.",
+    meaning={B: "sharpness"},
 )
 
 DualLink = Link(
@@ -38,4 +40,6 @@ DualLink = Link(
         "(13) complementary slackness": Steady(Eq(y, c), eliminate=y),
     },
     ref="LDCC, equation (14b)",
+    about="A price that rises while more comes than the capacity, and else falls.",
+    meaning={multiplier: "price", nu: "gain"},
 )

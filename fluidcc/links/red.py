@@ -44,6 +44,16 @@ RED = Link(
     queue=q,
     claims={"the average is that of the queue": Steady(Eq(avg, q))},
     where=(min_th < max_th,),
+    about="Random early detection (gentle): marks by the average of the queue.",
+    meaning={
+        **DropTail.meaning,
+        avg: "average of the queueing delay",
+        min_th: "average at which marks begin",
+        max_th: "average at which the mark ratio is p_max",
+        p_max: "mark ratio at max_th",
+        T: "time constant of the average",
+        gentle: "distance beyond max_th at which all is marked, over max_th",
+    },
     ref="Floyd and Jacobson 1993, gentle as in Floyd 2000; average by Misra, Gong and Towsley, "
     "SIGCOMM 2000",
 )
@@ -54,7 +64,7 @@ def dropping(law: Link, name: str) -> Link:
     the queue.
     """
     out = {"drop" if key == "mark" else key: f for key, f in law.out.items()}
-    return replace(law, name=name, out=out)
+    return replace(law, name=name, out=out, about=f"{law.name} that drops in place of marking.")
 
 
 REDDrop = dropping(RED, "REDDrop")
@@ -86,6 +96,15 @@ AdaptiveRED = replace(
     ),
     claims={},
     ref="Floyd, Gummadi and Shenker 2001",
+    about="RED whose p_max adapts, so that the average stays between the thresholds.",
+    meaning={
+        **RED.meaning,
+        maximum: "mark ratio at max_th, as it adapts",
+        p_max: "mark ratio at max_th, at first",
+        interval: "interval of adaptations",
+        up: "largest rise of the mark ratio",
+        down: "factor by which it falls",
+    },
 )
 
 AdaptiveREDDrop = dropping(AdaptiveRED, "AdaptiveREDDrop")

@@ -40,7 +40,18 @@ from sympy import Heaviside, Max, Symbol, symbols, sympify
 from fluidcc.laws import Jump, Source
 from fluidcc.symbols import RTT, Let, edot, packet, x_tau
 
-__all__ = ["F", "acked", "decay", "delta", "high", "largest", "low", "w", "window_source"]
+__all__ = [
+    "MEANING",
+    "F",
+    "acked",
+    "decay",
+    "delta",
+    "high",
+    "largest",
+    "low",
+    "w",
+    "window_source",
+]
 
 w = symbols("w", nonnegative=True)  # congestion window [packet]
 F = symbols(
@@ -73,6 +84,21 @@ _answered = x_tau - packet / (
 )  # acknowledgements come: nothing is known before the first of them
 
 
+MEANING = {
+    w: "congestion window",
+    F: "in flight: sent, and not yet known to have arrived or been lost",
+    delta: "queueing delay as the source sees it",
+    low: "smallest round trip at which it has turned upwards",
+    high: "largest round trip seen, decaying, less the present one",
+    decay: "fall of the largest round trip a second",
+    paced: "acknowledgements, smoothed over a round trip",
+    drain: "1 after a cut, until what is in flight fits the window",
+    pace: "part that is sent evenly, not at acknowledgements",
+    trickle: "part still sent while nothing may be",
+    burst: "round trips in which a window to spare is sent",
+}
+
+
 def window_source(
     name: str,
     growth: Any,
@@ -87,6 +113,7 @@ def window_source(
     clock: str = "ack",
     factor: Any = 1,
     limits: Mapping[Symbol, float] | None = None,
+    meaning: Mapping[Symbol, str] | None = None,
     **more: Any,
 ) -> Source:
     """Make a source of the equation of its window.
@@ -98,7 +125,7 @@ def window_source(
     growth : Expr
         w' [packet/s], in terms of `w`, `delta`, the signals, the parameters and the states of
         `flow`.
-    params, units, flow, initial, lower, jumps, limits
+    params, units, flow, initial, lower, jumps, limits, meaning
         As of `Source`, beyond those of the window and its clock.
     least : Expr
         Smallest window [packet].
@@ -112,6 +139,7 @@ def window_source(
         "params": dict(params),
         "units": {**units, w: "packet"},
         "limits": dict(limits or {}),
+        "meaning": {**MEANING, **(meaning or {})},
     }
     own |= {"initial": {w: 10, **(initial or {})}, "lower": {w: least, **(lower or {})}}
     used = [

@@ -32,8 +32,8 @@ PAPER = "Loguinov and Radha, IEEE/ACM Transactions on Networking 11 (2003)"
 
 
 def binomial(
-    name: str, k: Any, l: Any, params: Mapping[Symbol, float], ref: str, *, up: Any = alpha,
-    down: Any = beta,
+    name: str, k: Any, l: Any, params: Mapping[Symbol, float], ref: str, about: str, *,
+    up: Any = alpha, down: Any = beta,
     state: Symbol = W, unit: Any = 1, every: Any = RTT, least: Any = 1, start: Any = 1,
 ) -> Source:  # fmt: skip
     """Make the law z' = up unit (z/unit)^-k / every; at a loss z <- z - down unit (z/unit)^l, once
@@ -63,9 +63,24 @@ def binomial(
             ),
         ),
         ref=ref,
+        about=about,
+        meaning=_MEANING,
     )
 
 
+_MEANING = {
+    W: "congestion window",
+    x: "sending rate",
+    alpha: "increase a round trip, over W^k",
+    beta: "decrease at a loss, times W^l",
+    k: "exponent of the increase",
+    l: "exponent of the decrease",
+    m: "rate of a packet a control interval",
+    R: "control interval",
+    m_I: "inverse of the increase",
+    m_D: "inverse of the decrease",
+    C: "estimate of the capacity",
+}
 _UNITS = {W: "packet", x: "bit/s", m: "bit/s", C: "bit/s", R: "s"}
 _WINDOW = {alpha: 1, beta: 0.5}
 _RATE: dict[str, Any] = {
@@ -77,15 +92,37 @@ _RATE: dict[str, Any] = {
 }  # rates fall to MTU/RTT at least
 
 Binomial = binomial(
-    "Binomial", k, l, {k: 0, l: 1, **_WINDOW}, f"{PAPER}, (3); Bansal and Balakrishnan 2001"
+    "Binomial",
+    k,
+    l,
+    {k: 0, l: 1, **_WINDOW},
+    f"{PAPER}, (3); Bansal and Balakrishnan 2001",
+    "A window grows by alpha W^-k a round trip, and falls by beta W^l at a loss.",
 )
 IIAD = binomial(
-    "IIAD", 1, 0, _WINDOW, "Bansal and Balakrishnan 2001: inverse increase, additive decrease"
+    "IIAD",
+    1,
+    0,
+    _WINDOW,
+    "Bansal and Balakrishnan 2001: inverse increase, additive decrease",
+    "Inverse increase, additive decrease: the binomial control with k = 1 and l = 0.",
 )
 SQRT = binomial(
-    "SQRT", Rational(1, 2), Rational(1, 2), _WINDOW, "Bansal and Balakrishnan 2001: k = l = 1/2"
+    "SQRT",
+    Rational(1, 2),
+    Rational(1, 2),
+    _WINDOW,
+    "Bansal and Balakrishnan 2001: k = l = 1/2",
+    "The binomial control with k = l = 1/2, gentler than AIMD.",
 )
-AIAD = binomial("AIAD", 0, 0, _WINDOW, "additive increase, additive decrease: k = l = 0")
+AIAD = binomial(
+    "AIAD",
+    0,
+    0,
+    _WINDOW,
+    "additive increase, additive decrease: k = l = 0",
+    "Additive increase, additive decrease: the binomial control with k = l = 0.",
+)
 
 # One jump for each lost packet, of which x_tau pi / packet a second left one round trip ago.
 BinomialFluid = Binomial.averaged(
@@ -101,14 +138,22 @@ RateBinomial = binomial(
     l,
     {k: 0, l: 1, **_WINDOW, m: 1e5, R: 0.1},
     f"{PAPER}, (3) and (4), rate-based",
+    "Binomial control of a rate, in control intervals.",
     **_RATE,
 )
 RateAIMD = binomial(
-    "RateAIMD", 0, 1, {**_WINDOW, m: 1e5, R: 0.1}, f"{PAPER}, (3) with k = 0, l = 1", **_RATE
+    "RateAIMD",
+    0,
+    1,
+    {**_WINDOW, m: 1e5, R: 0.1},
+    f"{PAPER}, (3) with k = 0, l = 1",
+    "Additive increase and multiplicative decrease of a rate, in control intervals.",
+    **_RATE,
 )
 ISCC = binomial(
     "ISCC", k, l, {k: -1.5, l: 2, m_I: 20, m_D: 2, C: 10e6, R: 0.1}, f"{PAPER}, (38)-(41): scaled "
         f"by the capacity",
+    "Binomial control of a rate, scaled by an estimate of the capacity.",
     up=1 / m_I, down=1 / m_D, state=x, unit=C, every=R, least=0, start=C / 100,
 )  # fmt: skip
 
@@ -123,6 +168,8 @@ AIPD = Source(
     initial=AIAD.initial,
     jumps=(Jump(when=pi, reset={W: W - beta * pi * W}, refractory=RTT),),
     ref=f"Lee, Kim and Bharghavan 2001, cited in {PAPER}",
+    about="Additive increase, and a decrease in proportion to the loss ratio.",
+    meaning={**_MEANING, alpha: "increase a round trip", beta: "decrease for a loss ratio of 1"},
 )
 
 gain, slope = symbols("alpha beta", positive=True)  # [bit/s^2], [1/s]
@@ -137,4 +184,6 @@ Kelly = Source(
     initial={x: 1e5},
     claims={"rest point of (7)": Steady(Eq(x * pi, gain / slope))},
     ref=f"{PAPER}, (7); Kelly, Maulloo and Tan 1998",
+    about="A rate grows steadily, and falls in proportion to what is lost.",
+    meaning={x: "sending rate", gain: "increase", slope: "decrease of what is lost"},
 )

@@ -43,5 +43,13 @@ CxTCP = replace(
         ),
         "beyond turn + fall it is Reno": Eq(_heard.subs(delta, turn + fall + delta), pi),
     },
+    about="Cx-TCP: Reno that also backs off, by chance, on the queueing delay.",
+    meaning={
+        **Reno.meaning,
+        delta: "queueing delay as the source sees it",
+        peak: "largest probability of a backoff on delay, for a packet",
+        turn: "queueing delay at which that probability is largest",
+        fall: "further delay within which it falls to 0",
+    },
     ref="Budzisz, Stanojevic, Schlote, Baker and Shorten 2011, as described in LDCC, Section VI",
 )

@@ -19,9 +19,14 @@ alpha, gamma, tau, target, gain = symbols("alpha gamma tau target gain", positiv
 # u: the queueing delay at which alpha packets of this flow are queued; kappa/u is written so that w
 # may be 0.
 _UNITS = {alpha: "packet", gamma: "1", tau: "s"}
+_MEANING = {
+    alpha: "packets of its own that it keeps queued",
+    gamma: "part of the way to its goal in each update",
+    tau: "interval of updates",
+}
 
 
-def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str) -> Source:
+def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str, about: str) -> Source:
     """Make the law (1): w' = kappa (1 - q/u) with u = alpha/x and x = w/RTT; q is what the source
     takes for its queueing delay.
     """
@@ -30,6 +35,7 @@ def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str) -> Sou
         name, growth, params=params, units={s: _UNITS[s] for s in params}, clock=clock,
         ref="Rodriguez-Perez, Herreria-Alonso, Fernandez-Veiga and Lopez-Garcia, equations (1) "
             "and (2)",
+        about=about, meaning=_MEANING,
     )  # fmt: skip
 
 
@@ -37,10 +43,14 @@ def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str) -> Sou
 _FAST = (gamma * alpha / tau, {gamma: 0.5, alpha: 50, tau: 0.2})
 _VEGAS = (1 / RTT, {alpha: 2})
 
-FAST = _avoidance("FAST", *_FAST, clock="ack")
-Vegas = _avoidance("Vegas", *_VEGAS, clock="ack")
-StaticFAST = _avoidance("StaticFAST", *_FAST, clock="static")
-StaticVegas = _avoidance("StaticVegas", *_VEGAS, clock="static")
+_KEEPS = "keeps alpha packets of its own in the queue"
+
+FAST = _avoidance("FAST", *_FAST, "ack", f"FAST TCP: {_KEEPS}.")
+Vegas = _avoidance("Vegas", *_VEGAS, "ack", f"TCP Vegas: {_KEEPS}, at a packet a round trip.")
+StaticFAST = _avoidance("StaticFAST", *_FAST, "static", "FAST whose rate is its window over RTT.")
+StaticVegas = _avoidance(
+    "StaticVegas", *_VEGAS, "static", "Vegas whose rate is its window over RTT."
+)
 
 # RFC 6817, Section 2.4.2: a packet a round trip, in proportion to how far the queueing delay is
 # below target. Its answer to loss is not modelled: with a buffer above the target there is none.
@@ -51,4 +61,6 @@ LEDBAT = window_source(
     units={target: "s", gain: "packet"},
     least=2,
     ref="RFC 6817",
+    about="LEDBAT: takes what others leave, at a queueing delay below a target.",
+    meaning={target: "queueing delay aimed at", gain: "largest increase a round trip"},
 )

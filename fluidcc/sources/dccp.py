@@ -42,5 +42,14 @@ DCCP = Source(
     lower={W: 1},
     initial={W: 1, marked: 0, since: 1},
     jumps=(Jump(when=marked - 1, reset={W: (1 - b) * W, marked: 0, since: 0}),),
+    about="DCCP with TCP-like congestion control: AIMD over marks, up to a largest rate.",
+    meaning={
+        W: "congestion window",
+        marked: "packets marked since the last round trip with a halving",
+        since: "time since the last halving",
+        a: "increase a round trip",
+        b: "part given up at a mark",
+        r_max: "largest rate",
+    },
     ref="RFC 4340 and 4341; the ECF paper, Section 3, with the access at 20 Mbit/s",
 )

@@ -45,6 +45,26 @@ _UNITS: dict[Symbol, str] = {
     beta_min: "1", beta_max: "1", slow: "1", m: "packet",
 }  # fmt: skip
 
+_MEANING = {
+    Delta: "time since the last backoff",
+    slow: "1 in slow start, then 0",
+    m: "max_ssthresh: window at which slow start slows down",
+    alpha: "increase a round trip, just after a backoff",
+    slope: "growth of the increase with the time since the last backoff",
+    coefficient: "growth of the increase with the square of that time",
+    offset: "time after a backoff in which the increase does not grow",
+    tau0: "queueing delay above which it backs off",
+    w0: "window below which it never backs off on delay",
+    probe: "factor of the backoff, to see below the smallest round trip",
+    cap: "largest part of the window kept at a backoff",
+    gamma: "weight of the recent queue in the threshold",
+    Delta0: "shortest time between backoffs on delay",
+    kappa: "growth of that time with the recent queue",
+    hold: "round trips between backoffs, at least",
+    beta_min: "smallest part of the window kept at a backoff",
+    beta_max: "largest part of the window kept at a backoff",
+}
+
 _late = Let("d", Max(Delta - offset, 0))
 _increase = Let(
     "alpha_h", alpha * (1 + slope * _late + coefficient * _late**2)
@@ -62,6 +82,7 @@ def _law(
     beta: Any,
     params: Mapping[Symbol, Any],
     ref: str,
+    about: str,
     on_delay: tuple[Any, ...] = (),
     first: Mapping[Symbol, Any] | None = None,
     jumps: tuple[Jump, ...] = (),
@@ -97,6 +118,8 @@ def _law(
             *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi)),
         ),
         ref=ref,
+        about=about,
+        meaning=_MEANING,
         **more,
     )
 
@@ -108,6 +131,7 @@ HTCP = _law(
     {**_HTCP, coefficient: 0.25, beta_min: 0.5, beta_max: 0.8},
     "Leith and Shorten, H-TCP, PFLDnet 2004: increase 2 (1 - beta) (1 + 10 d + d^2/4), beta = "
     "RTT_min/RTT_max",
+    "H-TCP: AIMD at losses whose increase grows with the time since the last one.",
     where=(beta_min <= beta_max,),
 )
 
@@ -123,6 +147,7 @@ PlainDelayAIMD = _law(
     _beta,
     {**_HTCP, **_DELAY},
     "Delay-based AIMD, (1) to (4)",
+    "AIMD that backs off when the queueing delay exceeds a fixed threshold.",
     on_delay=(_delay * Heaviside(w - w0, 0) - tau0,),
     threshold=tau0,
 )
@@ -135,6 +160,7 @@ DelayAIMD = _law(
     _beta,
     {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
     "Delay-based AIMD, (2) to (6)",
+    "AIMD that backs off when the queueing delay exceeds a threshold that adapts.",
     on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
     threshold=_limit,
 )
@@ -153,6 +179,7 @@ SlowStartAIMD = _law(
     _beta,
     {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
     "Delay-based AIMD, (2) to (7) and Section IV",
+    "DelayAIMD that begins with slow start.",
     on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
     threshold=_limit,
     first={slow: 1, m: 1e9},

@@ -60,6 +60,13 @@ ECF = Source(
     jumps=tuple(_report(k) for k in range(len(rates))),
     where=(r_min <= r_max,),
     ref="the ECF paper, equation (12)",
+    about="Does what routers with explicit congestion feedback (PAQMECF) tell it.",
+    meaning={
+        **dict.fromkeys(rates, "rate that one router on the path allows"),
+        **dict.fromkeys(heard, "reports of that router so far"),
+        r_max: "largest rate",
+        r_min: "smallest rate",
+    },
 )
 
 held = symbols("x", nonnegative=True)  # the rate until the next frame [bit/s]
@@ -74,6 +81,8 @@ FramedECF = replace(
     units={**ECF.units, held: "bit/s", gop: "s"},
     initial={**ECF.initial, held: r_max},
     ticks=(Tick(every=gop, update={held: lowest}),),
+    about="ECF whose rate changes only where a frame or a group of pictures begins.",
+    meaning={**ECF.meaning, held: "rate until the next frame", gop: "length of a frame or group"},
     ref="the ECF paper, Section 2.3: the target rate is not activated until the next frame or "
     "group of pictures",
 )
@@ -87,5 +96,7 @@ PoissonECF = replace(
     out={"rate": lowest / (1 + 4 * _mean) * (2 * sqrt(_mean) + noise) ** 2},
     params={**ECF.params, interval: 0.02},
     units={**ECF.units, interval: "s"},
+    about="ECF that sends its packets at random.",
+    meaning={**ECF.meaning, interval: "interval in which packets are counted"},
     ref="the ECF paper, Section 2.3: a Poisson source whose intensity follows ECF",
 )

@@ -69,6 +69,19 @@ GCC = Source(
         Jump(when=Min(_calm - _size, _HALF - Abs(m)), reset={m: 1}),
         Jump(when=Min(-gamma - edot, m - _HALF), reset={m: 0}),
     ),
+    about="GCC (WebRTC), simplified: listens to how the delay changes, and to losses as TFRC does.",
+    meaning={
+        A: "rate by the delay",
+        m: "mode: 1 increase, 0 hold, -1 decrease",
+        p: "smoothed loss ratio",
+        g: "growth of the rate in increase",
+        gamma: "delay gradient that counts as over-use",
+        alpha: "part of the rate received that is kept at over-use",
+        cap: "largest rate, over the rate received",
+        T: "time in which the rate is drawn to that cap",
+        T_p: "time over which losses are smoothed",
+        b: "packets that an acknowledgement covers",
+    },
     ref="draft-ietf-rmcat-gcc-02, Section 5, simplified; LDCC, Sections V-D and VI",
 )  # fmt: skip
 
@@ -96,5 +109,15 @@ AdaptiveGCC = replace(
     initial={**GCC.initial, threshold: gamma0},
     jumps=tuple(replace(j, when=j.when.subs(gamma, threshold)) for j in GCC.jumps),
     where=(gamma_min <= gamma_max,),
+    about="GCC whose threshold of over-use follows the delay gradient.",
+    meaning={
+        **GCC.meaning,
+        threshold: "delay gradient that counts as over-use",
+        gamma0: "that threshold at first",
+        gamma_min: "its smallest value",
+        gamma_max: "its largest value",
+        K_u: "gain with which it rises",
+        K_d: "gain with which it falls",
+    },
     ref="draft-ietf-rmcat-gcc-02, Section 5, simplified, with its adaptive threshold (Section 5.4)",
 )  # fmt: skip

@@ -35,4 +35,12 @@ LDCC = Source(
         "(20)": Steady(x > w / beta, given={pi: 0}),
     },
     ref="LDCC, equations (15)-(20)",
+    about="Low-delay congestion control: listens to delay, its change and losses.",
+    meaning={
+        x: "sending rate",
+        w: "weight of the flow",
+        beta: "gain of the penalty for delay",
+        T: "one-way delay above which there is a penalty",
+        eta: "gain, over the round trip",
+    },
 )

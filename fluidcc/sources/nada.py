@@ -22,7 +22,7 @@ from __future__ import annotations
 from sympy import Eq, symbols
 
 from fluidcc.laws import Source, Steady
-from fluidcc.sources._windows import change, delta
+from fluidcc.sources._windows import MEANING, change, delta
 from fluidcc.symbols import Let, e, pi
 
 __all__ = ["NADA"]
@@ -59,5 +59,19 @@ NADA = Source(
         weight * (R_max - R_min) * (e - delta))),
     },
     where=(R_min <= R_max,),
+    about="NADA of 2013: draws rate times (delay and penalties for losses) to a given product.",
+    meaning={
+        R: "sending rate",
+        x: "smoothed delay, with penalties",
+        delta: MEANING[delta],
+        R_max: "largest rate",
+        R_min: "smallest rate",
+        weight: "weight of the flow",
+        kappa: "gain",
+        eta: "gain of the change of the delay",
+        tau_o: "longest round trip that it is made for",
+        d_L: "delay that stands for a loss",
+        T: "time over which the delay is smoothed",
+    },
     ref="Zhu and Pan, Packet Video Workshop 2013; LDCC, Section V-C",
 )  # fmt: skip

@@ -26,7 +26,7 @@ from typing import Any
 from sympy import Eq, Expr, Heaviside, Max, Min, exp, symbols
 
 from fluidcc.laws import Source, Tick
-from fluidcc.sources._windows import change, delta
+from fluidcc.sources._windows import MEANING, change, delta
 from fluidcc.symbols import RTT, Let, edot, packet, pi, x_tau
 
 __all__ = ["NADA8698"]
@@ -130,5 +130,25 @@ NADA8698 = Source(
         "delay alone": Eq(_signal.subs({left: 0, signals: 0, p: 0}), delta),
     },
     where=(R_min <= R_max,),
+    about="NADA of RFC 8698: sampled, with accelerated ramp-up and gradual updates.",
+    meaning={
+        r: "reference rate, which is sent", x_prev: "congestion signal of the last period",
+        p: "smoothed ratio of losses and marks", left: "packets until a loss is no longer recent",
+        calm: "time without losses or a queue", queued: "part of the period with a queue",
+        signals: "losses and marks of the period", got: "bits received in the period",
+        delta: MEANING[delta],
+        R_min: "smallest rate", R_max: "largest rate", prio: "weight of the flow",
+        x_ref: "congestion signal at the largest rate", kappa: "gain",
+        eta: "gain of the change of the signal", tau: "longest round trip that it is made for",
+        delta_s: "period of updates", LOGWIN: "time in which it looks for losses and queues",
+        QEPS: "queueing delay that counts as none", DFILT: "delay of the filters",
+        gamma_max: "largest increase in ramp-up", QBOUND: "queueing delay allowed in ramp-up",
+        MULTILOSS: "loss intervals for which a loss is recent",
+        QTH: "delay above which losses make it insist", slope: "how fast it insists beyond QTH",
+        PLR_ref: "loss ratio of reference", PMR_ref: "mark ratio of reference",
+        D_loss: "delay that stands for losses", D_mark: "delay that stands for marks",
+        a: "weight of the newest ratio", marked: "part of the ratio that is marks",
+        none: "ratio that counts as none",
+    },
     ref="RFC 8698, Sections 4.2 and 4.3",
 )  # fmt: skip

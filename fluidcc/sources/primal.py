@@ -5,6 +5,8 @@ and that of Paganini, Doyle and Low).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sympy import exp, log, symbols
 
 from fluidcc.laws import Source, Steady, marginal
@@ -35,6 +37,8 @@ PrimalPenalty = Source(
     utility=U,
     claims={"optimum of (11)": Steady(marginal(U, x) - price)},
     ref="LDCC, equation (12)",
+    about="Climbs its utility, less the price of links that ask for one as they fill.",
+    meaning={x: "sending rate", w: "weight of the flow", alpha: "gain", a: "exponent of fairness"},
 )
 
 PrimalDual = Source(
@@ -48,12 +52,16 @@ PrimalDual = Source(
     utility=U,
     claims={"optimum of (13)": Steady(marginal(U, x) - price)},
     ref="LDCC, equation (14a)",
+    about="Climbs its utility, less the price that links adapt: proportional fairness.",
+    meaning=PrimalPenalty.meaning,
 )
 
 # Mo and Walrand's family: U' = (w/x)^a; a -> 1 is proportional fairness, a = 2 minimum potential
 # delay.
-AlphaFairPrimalDual = PrimalDual.with_utility(
-    w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}, name="AlphaFairPrimalDual"
+AlphaFairPrimalDual = replace(
+    PrimalDual.with_utility(w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}),
+    name="AlphaFairPrimalDual",
+    about="PrimalDual with the alpha-fair utilities of Mo and Walrand.",
 )
 
 # x' = kappa (w - x(t - RTT) p(t)): what was marked left a round trip ago.
@@ -67,6 +75,8 @@ DelayedPrimal = Source(
     initial={x: w},
     claims={"equilibrium": Steady(w - x * price)},
     ref="Kelly, Maulloo and Tan 1998, with the delays of Johari and Tan 2001",
+    about="The primal algorithm: a rate follows its weight, less what was marked a round trip ago.",
+    meaning={x: "sending rate", kappa: "gain", w: "what it is willing to pay"},
 )
 
 
@@ -92,6 +102,8 @@ ScalableTCP = Source(
     initial={W: 10},
     claims={"equilibrium": Steady(a * (1 - price) - b * W * price)},
     ref="Kelly, ACM CCR 33(2), 2003",
+    about="Scalable TCP: so much more for each acknowledgement, a share less for each loss.",
+    meaning={W: "congestion window", a: "increase for an acknowledgement", b: "decrease at a loss"},
 )
 
 # The rate falls by alpha/(M RTT) of itself for each second of price.
@@ -101,4 +113,6 @@ ScalableSource = Source(
     params={alpha: 1.0, hops: 1, top: 1e7},
     units={alpha: "s", hops: "1", top: "bit/s"},
     ref="Paganini, Doyle and Low, CDC 2001",
+    about="A rate that falls exponentially with the price, at a gain that scales with the RTT.",
+    meaning={alpha: "gain", hops: "links on the route", top: "rate without a price"},
 )

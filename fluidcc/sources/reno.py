@@ -11,6 +11,8 @@ RED its queue is up to 20 %, and its utilisation up to 19 %, off that of packets
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sympy import Eq, symbols
 
 from fluidcc.laws import Steady
@@ -21,9 +23,14 @@ __all__ = ["AIMD", "Reno"]
 
 a, b = symbols("a b", positive=True)  # increase a round trip [packet], decrease factor [1]
 
-AIMD = binomial(
-    "AIMD", 0, 1, {a: 1, b: 0.5}, "Hespanha, Bohacek, Obraczka and Lee, HSCC 2001", up=a, down=b
-)
+AIMD = replace(
+    binomial(
+        "AIMD", 0, 1, {a: 1, b: 0.5}, "Hespanha, Bohacek, Obraczka and Lee, HSCC 2001",
+        "Additive increase, multiplicative decrease of a window at a loss: TCP as an automaton.",
+        up=a, down=b,
+    ),
+    meaning={W: "congestion window", a: "increase a round trip", b: "part given up at a loss"},
+)  # fmt: skip
 
 # dW/dt = a/RTT - b W x_tau pi/packet, with a = 1 packet and b = 1/2: Misra, Gong and Towsley,
 # SIGCOMM 2000. One jump for every lost or marked packet, of which x_tau pi / packet a second left
@@ -31,6 +38,7 @@ AIMD = binomial(
 Reno = AIMD.averaged(
     intensity=x_tau * pi / packet,
     name="Reno",
+    about="TCP Reno as a fluid: AIMD averaged over losses or marks at random.",
     claims={
         "square-root law": Steady(Eq(W**2 * pi, a / b)),
     },

@@ -51,4 +51,11 @@ SampledLDCC = replace(
     ticks=(Tick(every=T_s, update={x: x + _step, delays: 0, signals: 0}),),
     claims={},
     ref="LDCC, equation (25)",
+    about="LDCC as it is programmed: updated at intervals, with averages over them.",
+    meaning={
+        **LDCC.meaning,
+        delays: "integral of the delay since the last update",
+        signals: "integral of the congestion signals since the last update",
+        T_s: "interval of updates",
+    },
 )

@@ -62,10 +62,21 @@ TFRC = Source(
         ),
     ),
     ref="RFC 5348, Sections 3.1 and 5.4; Floyd, Handley, Padhye and Widmer, SIGCOMM 2000",
+    about="TFRC: the rate that TCP would have at the loss intervals it sees.",
+    meaning={
+        s0: "packets since the last loss event",
+        **{v: f"loss interval {k} events back" for k, v in enumerate(I, 1)},
+        b: "packets that an acknowledgement covers",
+        n0: "loss intervals at first",
+    },
 )
 
 # One loss event for each lost packet, of which x_tau pi / packet a second left one round trip ago.
-TFRCFluid = TFRC.averaged(intensity=x_tau * pi / packet, name="TFRCFluid")
+TFRCFluid = TFRC.averaged(
+    intensity=x_tau * pi / packet,
+    name="TFRCFluid",
+    about="TFRC in which each lost or marked packet is a loss event of its own.",
+)
 
 # At rest every interval is 1/pi and the rate that of the equation.
 _rest = dict.fromkeys((s0, *I), 1 / pi)
@@ -113,4 +124,12 @@ SlowStartTFRC = replace(
     jumps=(Jump(when=fast * marked - 1, reset={fast: 0, s0: 0, **dict.fromkeys(I, _interval)}),),
     claims={},
     ref="RFC 5348, Sections 3.1, 4.3, 5.4 and 6.3.1",
+    about="TFRC that begins with slow start.",
+    meaning={
+        **TFRC.meaning,
+        marked: "packets lost or marked in slow start",
+        fast: "1 in slow start, then 0",
+        v0: "packets in the first round trip",
+        t_mbi: "longest time between packets",
+    },
 )

@@ -20,6 +20,8 @@ CBR = Source(
     params={rate: 0.5e6},
     units={rate: "bit/s"},
     ref="the UDP flow of LDCC, Fig. 5",
+    about="A constant rate, or one that follows a pattern.",
+    meaning={rate: "sending rate"},
 )
 
 peak, mean_rate = symbols("peak mean_rate", nonnegative=True)  # [bit/s]
@@ -33,6 +35,13 @@ OnOff = Source(
     params={peak: 5e6, shape: 1.25, mean_on: 0.1, mean_off: 0.1},
     units={peak: "bit/s", shape: "1", mean_on: "s", mean_off: "s"},
     ref="FAST persistent congestion, Section V: Pareto bursts of shape 1.25 and mean 100 ms",
+    about="Bursts and silences of random lengths, drawn by the run's seed.",
+    meaning={
+        peak: "rate in a burst",
+        shape: "shape of the Pareto distribution of lengths",
+        mean_on: "mean length of a burst",
+        mean_off: "mean length of a silence",
+    },
 )
 
 # Packets of a Poisson stream of mean rate `mean_rate`, counted in consecutive intervals.
@@ -42,4 +51,6 @@ Poisson = Source(
     out={"rate": mean_rate},
     params={mean_rate: 0.5e6, interval: 0.1},
     units={mean_rate: "bit/s", interval: "s"},
+    about="Packets at random times, drawn by the run's seed.",
+    meaning={mean_rate: "mean rate", interval: "interval in which packets are counted"},
 )

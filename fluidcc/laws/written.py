@@ -1,0 +1,165 @@
+"""A law as people read it: its equations in LaTeX, and all there is to know of it in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from sympy import latex, sympify
+from sympy.printing.str import StrPrinter
+
+from fluidcc.symbols import SIGNAL_MEANING, SIGNAL_UNITS, Let, plain
+
+__all__ = ["described", "in_latex"]
+
+
+class _Style(NamedTuple):
+    """How formulas are written, and what stands between them."""
+
+    show: Callable[[Any], str]
+    dot: Callable[[Any], str]  # the derivative of a state
+    output: str
+    equal: str
+    becomes: str
+    least: str
+    most: str
+    when: str
+    once: str
+    pause: str
+    every: str
+    where: str
+
+
+def _rows(law: Any, style: _Style) -> Iterator[str]:
+    """Yield one row an equation, then what the names in them stand for."""
+    show, dot, output, equal, becomes, least, most, when, once, pause, every, where = style
+    for z, f in law.flow.items():
+        yield f"{dot(z)}{equal}{show(f)}"
+    for name, f in law.out.items():
+        if f not in law.flow:
+            yield f"{output.format(name)}{equal}{show(f)}"
+    for j in law.jumps:
+        then = when.format(show(j.when)) + (once if j.once else "")
+        then += pause.format(show(j.refractory)) if j.refractory != 0 else ""
+        yield from (f"{show(z)}{becomes}{show(f)}{then}" for z, f in j.reset.items())
+    for tick in law.ticks:
+        then = every.format(show(tick.every))
+        yield from (f"{show(z)}{becomes}{show(f)}{then}" for z, f in tick.update.items())
+    yield from (f"{show(z)}{least}{show(f)}" for z, f in law.lower.items())
+    yield from (f"{show(z)}{most}{show(f)}" for z, f in law.upper.items())
+    for v in _lets([f for _, f in law.expressions()]):
+        yield f"{where}{show(v)}{equal}{show(v.definition)}"
+        where = ""
+
+
+def _lets(roots: list[Any]) -> list[Let]:
+    """Return every Let below `roots`, in order of first use."""
+    found: list[Let] = []
+    todo = list(roots)
+    while todo:
+        for v in sorted(sympify(todo.pop(0)).atoms(Let), key=str):
+            if v not in found:
+                found.append(v)
+                todo.append(v.definition)
+    return found
+
+
+# --- LaTeX ----------------------------------------------------------------------------------------
+
+
+def _latex(f: Any) -> str:
+    return str(latex(f, order="none"))
+
+
+def _dot(z: Any) -> str:
+    head, _, tail = _latex(z).partition("_")
+    return rf"\dot{{{head}}}" + (f"_{tail}" if tail else "")
+
+
+_LATEX = _Style(
+    show=_latex,
+    dot=_dot,
+    output=r"\mathrm{{{}}}",
+    equal=" &= ",
+    becomes=r" &\leftarrow ",
+    least=r" &\geq ",
+    most=r" &\leq ",
+    when=r" \quad\text{{when }} {} > 0",
+    once=r"\text{, when it becomes so}",
+    pause=r"\text{{, at most once per }} {}",
+    every=r" \quad\text{{every }} {}",
+    where=r"\text{where}\quad ",
+)
+
+
+def in_latex(law: Any) -> str:
+    """Return the equations of a law for Jupyter and for pages."""
+    body = " \\\\\n".join(_rows(law, _LATEX))
+    return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"
+
+
+# --- plain text -----------------------------------------------------------------------------------
+
+
+class _Plain(StrPrinter):
+    def _print_Symbol(self, expr: Any) -> str:
+        return plain(expr.name.replace("'", "\N{PRIME}"))  # or w' would be taken for w
+
+
+_TEXT = _Style(
+    show=_Plain({"order": "none"}).doprint,
+    dot=lambda z: f"d{plain(z)}/dt",
+    output="{}",
+    equal=" = ",
+    becomes=" <- ",
+    least=" >= ",
+    most=" <= ",
+    when="  when {} > 0",
+    once=", when it becomes so",
+    pause=", at most once per {}",
+    every="  every {}",
+    where="where ",
+)
+
+
+def described(law: Any) -> str:
+    """Return what ``help`` says of a law: what it does, equations, parameters, states, signals and
+    source.
+    """
+    used = {s for _, f in law.expressions() for s in f.free_symbols}
+
+    def unit(text: str) -> str:
+        return "" if text == "1" else text
+
+    def own(symbols: Iterable[Any], values: Any) -> list[list[str]]:
+        return [
+            [plain(s), _value(values.get(s, "")), unit(law.units.get(s, "1")),
+             law.meaning.get(s, "")]
+            for s in symbols
+        ]  # fmt: skip
+
+    signals = [
+        [plain(s), unit(SIGNAL_UNITS[s]), SIGNAL_MEANING[s]] for s in law.inputs if s in used
+    ]
+    parts = {
+        "Equations": list(_rows(law, _TEXT)),
+        "Parameters": _table(own(law.params, law.params)),
+        "States and their initial values": _table(own(law.states, law.initial)),
+        "Signals": _table(signals),
+        "Source": [law.ref] if law.ref else [],
+    }
+    sections = [f"{title}\n{'-' * len(title)}\n" + "\n".join(rows) for title, rows in parts.items()
+                if rows]  # fmt: skip
+    return "\n\n".join([law.about or f"The {law.kind} law {law.name}.", *sections]) + "\n"
+
+
+def _value(value: Any) -> str:
+    number = isinstance(value, float) or getattr(value, "is_number", False)
+    return f"{float(value):g}" if number else _TEXT.show(value)
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    """Return lines with columns flush left; those without any text are left out."""
+    used = [k for k in range(len(rows[0])) if any(row[k] for row in rows)] if rows else []
+    widths = {k: max(len(row[k]) for row in rows) for k in used}
+    return ["  ".join(row[k].ljust(widths[k]) for k in used).rstrip() for row in rows]
