@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import choice, explained, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.laws.law import Link, Source
-from fluidcc.network.patterns import Modulated, near
+from fluidcc.network.patterns import Modulated, near, not_in_ms
 from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec, resolve_pattern
 
 __all__ = [
@@ -24,6 +24,34 @@ __all__ = [
 
 
 T = TypeVar("T")
+
+
+class ByName(Mapping[str, T]):
+    """A dictionary as others may see it: to read, and to complete its keys in Jupyter."""
+
+    def __init__(self, content: dict[str, T]) -> None:
+        self._content = content
+
+    def __getitem__(self, name: str) -> T:
+        return self._content[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def items(self) -> ItemsView[str, T]:
+        return self._content.items()
+
+    def values(self) -> ValuesView[T]:
+        return self._content.values()
+
+    def __repr__(self) -> str:
+        return repr(self._content)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._content)
 
 
 class Network:
@@ -107,6 +135,7 @@ class Network:
         }
         self._links[name] = link_spec(name, **given)
         self._given["link", name] = given
+        not_in_ms(delay, f"delay of link {name!r}")
         return self
 
     @explained
@@ -170,6 +199,8 @@ class Network:
         }  # fmt: skip
         self._flows[name] = flow_spec(name, links=self._links, **given)
         self._given["flow", name] = given
+        not_in_ms(access_delay, f"access_delay of flow {name!r}")
+        not_in_ms(return_delay, f"return_delay of flow {name!r}")
         return self
 
     # --- changed copies ---------------------------------------------------------------------------
@@ -300,15 +331,17 @@ class Network:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    @property
+    # Jupyter completes what follows an attribute, but does not run a property for that.
+
+    @cached_property
     def links(self) -> Mapping[str, LinkSpec]:
         """The links by name, in order."""
-        return MappingProxyType(self._links)
+        return ByName(self._links)
 
-    @property
+    @cached_property
     def flows(self) -> Mapping[str, FlowSpec]:
         """The flows by name, in order."""
-        return MappingProxyType(self._flows)
+        return ByName(self._flows)
 
     @property
     def link_names(self) -> tuple[str, ...]:

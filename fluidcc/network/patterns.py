@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from fluidcc.base.arguments import shown
-from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.errors import InvalidInput, UnknownName, warn
 from fluidcc.base.units import to_si
 from fluidcc.laws.law import Source
 from fluidcc.laws.parts import per_structure
@@ -20,6 +20,7 @@ from fluidcc.symbols import noise, symbols_of
 __all__ = ["Modulated", "Pairs"]
 
 Pairs = tuple[tuple[float, float], ...]
+LONG = 5.0  # [s] more than a path takes
 
 
 _KINDS = {
@@ -62,6 +63,17 @@ def quantity(
             f"{what} is {shown(value)}; give a {'positive' if positive else 'nonnegative'} number"
         )
     return number
+
+
+def not_in_ms(value: Any, what: str, stacklevel: int = 4) -> None:
+    """Warn of a delay without a unit that is longer than any path: milliseconds may be meant.
+
+    `stacklevel` leads to the line of whoever called an `explained` function that calls this one.
+    """
+    if not isinstance(value, str | None) and value >= LONG:
+        n = f"{float(value):g}"
+        warn(f"{what} is {n}, which is {n} s; for {n} ms write '{n} ms', or '{n} s' if seconds are "
+             "meant", stacklevel)  # fmt: skip
 
 
 def series(value: Any, what: str, positive: bool) -> Pairs:

@@ -455,6 +455,18 @@ class _Zoo(Mapping[str, Scenario]):
     def __len__(self) -> int:
         return len(self.files)
 
+    def __getattr__(self, name: str) -> Scenario:
+        known = self.__dict__.get("files", ())
+        if name not in known:
+            raise AttributeError(f"there is no ready scenario {name!r}; {near(name, known)}")
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __repr__(self) -> str:
         return f"ready scenarios: {', '.join(self)}"
 

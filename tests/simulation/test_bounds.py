@@ -101,7 +101,7 @@ def test_a_short_pulse_of_what_is_heard_frees_a_state_that_has_been_held_for_lon
     net = (
         fc.Network()
         .link("l", DropTail, capacity=5e6, delay=0.01)
-        .flow("f", law, route=["l"], return_delay=5.0)
+        .flow("f", law, route=["l"], return_delay="5 s")
     )
     run = fc.simulate(net, 7.5, samples=100_001, engine=engine)
 

@@ -223,7 +223,7 @@ def _refusals() -> dict[str, tuple[fc.Network, dict[str, Any], str]]:
             "starts before its end at 2 s",
         ),
         "far": (
-            lot().flow("n", fc.LDCC, route=["l0"], return_delay=9),
+            lot().flow("n", fc.LDCC, route=["l0"], return_delay="9 s"),
             {},
             "hears of what was sent .* s ago",
         ),

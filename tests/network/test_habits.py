@@ -1,0 +1,82 @@
+"""What people try first: the Tab key, and a delay in milliseconds."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+import fluidcc as fc
+
+LINK = {"capacity": "3 Mbit/s"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("net.links['", {"bottleneck"}),
+        ("net.flows['fl", {"flow1", "flow2"}),
+        ("fc.scenarios['ldcc_fig1", {"ldcc_fig10", "ldcc_fig11"}),
+        ("fc.scenarios.johari", {"johari_tan"}),
+        ("fc.LDCC(b", {"beta="}),
+    ],
+)
+def test_jupyter_completes(typed: str, offered: set[str]) -> None:
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    from IPython.core.completer import provisionalcompleter
+
+    shell.push({"fc": fc, "net": fc.dumbbell([fc.LDCC] * 2, LINK, rtt="50 ms")})
+    with provisionalcompleter():
+        found = {c.text for c in shell.Completer.completions(typed, len(typed))}
+    assert offered <= found
+
+
+def test_links_and_flows_are_read_as_they_grow_and_not_written() -> None:
+    net = fc.dumbbell([fc.LDCC], LINK, rtt="50 ms")
+    flows = net.flows
+    net.flow("new", fc.CBR, route=["bottleneck"])
+    assert list(flows) == ["flow1", "new"]
+    other = pickle.loads(pickle.dumps(net)).flow("one", fc.CBR, route=["bottleneck"])
+    assert (len(other.flows), len(net.copy().flows), len(flows)) == (3, 2, 2)
+    with pytest.raises(TypeError):
+        flows["third"] = flows["new"]  # type: ignore[index]
+
+
+def test_ready_scenarios_are_attributes_too() -> None:
+    assert fc.scenarios.p1 == fc.scenarios["p1"]
+    assert list(copy.deepcopy(fc.scenarios)) == list(fc.scenarios)
+    with pytest.raises(AttributeError, match="no ready scenario 'p11'; did you mean 'p1'"):
+        _ = fc.scenarios.p11
+
+
+def place(**given: Any) -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity=1e6, delay=given.pop("delay", 0.01))
+    return net.flow("a", fc.LDCC, route=["l"], **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: fc.dumbbell([fc.LDCC] * 2, LINK, rtt=50), "rtt is 50, which is 50 s; for 50 ms"),
+        (lambda: fc.dumbbell([fc.LDCC] * 2, LINK, rtt=[0.1, 80]), "rtt is 80, .* '80 ms'"),
+        (lambda: fc.dumbbell([fc.LDCC], {**LINK, "delay": 25}), "delay of link 'bottleneck' is 25"),
+        (lambda: place(delay=12.5), "delay of link 'l' is 12.5, .*write '12.5 ms', or '12.5 s'"),
+        (lambda: place(access_delay=5), "access_delay of flow 'a' is 5"),
+        (lambda: place(return_delay=30), "return_delay of flow 'a' is 30"),
+    ],
+)
+def test_seconds_that_may_be_milliseconds_are_warned_of_once(make: Any, says: str) -> None:
+    with pytest.warns(fc.errors.FluidccWarning, match=says) as said:
+        make()
+    assert len(said) == 1
+    within_a_topology = "bottleneck" in says  # whose own line it then is
+    assert (said[0].filename == __file__) is not within_a_topology
+
+
+def test_text_and_short_delays_do_not_warn() -> None:
+    net = fc.dumbbell([fc.LDCC] * 2, LINK, rtt="50 s")
+    assert net.base_rtt("flow1") == 50.0
+    place(delay="30 s", access_delay=4.9, return_delay=None)
+    fc.dumbbell([fc.LDCC], LINK, rtt=4.0).with_flow("flow1", access_delay=60)
