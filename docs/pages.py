@@ -35,7 +35,7 @@ PAPERS = {
     "ecf": ("P-AQM with explicit congestion feedback", "6_ecf"),
 }
 API = {
-    "Networks": "Network dumbbell parking_lot two_queues Scenario count_packets",
+    "Networks": "Network dumbbell parking_lot two_queues read_trace Scenario count_packets",
     "Runs in time": "simulate compile synchronized solve_dde",
     "Equilibria": "equilibrium hold_trackers num.solve",
     "Stability": "stability linearize stability_boundary limit_cycle sampled_stability published "

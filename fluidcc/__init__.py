@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.network import Network
     from fluidcc.network.scenarios import Scenario, scenarios
     from fluidcc.network.topologies import dumbbell, parking_lot, two_queues
+    from fluidcc.network.traces import read_trace
     from fluidcc.numerics.linear.dlti import DelayLTI
     from fluidcc.simulation.fused import compile
     from fluidcc.simulation.simulate import simulate
@@ -66,6 +67,7 @@ _HOME = {
     "parking_lot": "network.topologies",
     "prove": "laws.prove",
     "published": "analysis.published",
+    "read_trace": "network.traces",
     "sampled_stability": "analysis.sampled",
     "scenarios": "network.scenarios",
     "simulate": "simulation.simulate",
@@ -94,9 +96,10 @@ __all__ = [
     "DelayLTI", "Jump", "Let", "Link", "Network", "Scenario", "Source", "Tick", "__version__",
     "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors", "explore",
     "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes", "metrics", "num",
-    "parking_lot", "plot", "prove", "published", "sampled_stability", "scenarios", "simulate",
-    "solve_dde", "stability", "stability_boundary", "sweep", "synchronized", "two_queues",
-    "undelayed", "with_estimator", "with_pause", "with_windowed_minimum",
+    "parking_lot", "plot", "prove", "published", "read_trace", "sampled_stability",
+    "scenarios", "simulate", "solve_dde", "stability", "stability_boundary", "sweep",
+    "synchronized", "two_queues", "undelayed", "with_estimator", "with_pause",
+    "with_windowed_minimum",
 ]  # fmt: skip
 
 

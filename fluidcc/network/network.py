@@ -101,12 +101,14 @@ class Network:
             Such as ``fluidcc.DropTail``.
         capacity : float, str or list of pairs
             Capacity [bit/s], or ``[(0, "3 Mbit/s"), (10, "2 Mbit/s")]`` where it changes at given
-            times [s].
+            times [s]; `fluidcc.read_trace` returns such pairs. A capacity of 0 for a while is an
+            outage: the queue grows, and next to nothing leaves (a ten-thousandth of the largest
+            capacity, so that delays are finite). Of the ready links DropTail takes outages.
         delay : float or str
             One-way propagation delay [s].
         buffer : float or str, optional
-            Buffer [bit]; text may be in packets, or in seconds of queueing delay at the capacity of
-            time 0. None is infinite.
+            Buffer [bit]; text may be in packets, or in seconds of queueing delay at the first
+            capacity that is not 0. None is infinite.
         initial : mapping, optional
             Initial states by name; a queue also as ``"q"`` [s] or ``"backlog"`` [bit]. Default: the
             law's.

@@ -19,7 +19,7 @@ from sympy import sympify
 
 from fluidcc import symbols
 from fluidcc.base.arguments import shown, whole
-from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
 from fluidcc.laws.law import Law, Link, Source
 from fluidcc.network.patterns import (
@@ -39,6 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 PACKET = 8000.0  # [bit] the papers' packet of 1 KB
+TRICKLE = 1e-4  # of its largest capacity that a link keeps in an outage
 
 
 _ALWAYS: Pairs = ((-math.inf, math.inf),)
@@ -175,9 +176,11 @@ def link_spec(
         )
     packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     pairs = capacity if is_list(capacity) else ((0.0, capacity),)
-    rates = series(pairs, f"capacity of {of}", positive=True)
+    rates = series(pairs, f"capacity of {of}", positive=not is_list(capacity))
+    usual = next((rate for _, rate in rates if rate > 0), 0.0)
+    rates = _with_outages(rates, law, of)
     first = rates[0][1]
-    size = _buffer(buffer, law, first, packet, of)
+    size = _buffer(buffer, law, usual, packet, of)
     given = _queue_by_delay(law, initial, first, packet, of)
     start = initial_states(law, given, {symbols.c: first, symbols.q_max: size / first}, of)
     return LinkSpec(
@@ -185,9 +188,28 @@ def link_spec(
     )
 
 
+def _with_outages(rates: Pairs, law: Link, of: str) -> Pairs:
+    """Return the capacities with next to nothing in place of 0, so that delays are finite."""
+    most = max(rate for _, rate in rates)
+    if most == 0:
+        raise InvalidInput(
+            f"capacity of {of} is 0 throughout; give a positive one, or for an outage pairs "
+            "such as [(0, '3 Mbit/s'), (10, 0), (12, '3 Mbit/s')]"
+        )
+    if all(rate > 0 for _, rate in rates):
+        return rates
+    if law.states != (law.queue,) or {*law.out} != {"loss"}:
+        raise Unsupported(
+            f"capacity of {of} is 0 for a while, and {law.name} answers to the queue over the "
+            "capacity of the moment, which has no limit then; give fluidcc.DropTail, or a small "
+            "capacity in place of 0"
+        )
+    return tuple((time, rate or TRICKLE * most) for time, rate in rates)
+
+
 def _buffer(value: Any, law: Link, capacity: float, packet: float, of: str) -> float:
-    """Return the buffer [bit]; text in seconds is the longest queueing delay, at the capacity of
-    time 0.
+    """Return the buffer [bit]; text in seconds is the longest queueing delay, at the first capacity
+    that is not 0.
     """
     what = f"buffer of {of}"
     if value is None:

@@ -94,7 +94,7 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
         ('delay = "25 ms"', "dealy = 1",
          "links.l.dealy: there is no such key here; did you mean .*'delay'"),
         ('"3 Mbit/s"]', "-3]",
-         "links.l.capacity: capacity of link 'l' is -3.*; give a positive number"),
+         "links.l.capacity: capacity of link 'l' is -3.*; give a nonnegative number"),
         ('"3 Mbit/s"]', "[]]", r"links.l.capacity.0.1 is \[\]; give a rate"),
         ('q = "5 ms"', "p = 1", "links.l.initial: initial of link 'l' names a state 'p'"),
         ('q = "5 ms"', "q = true", "links.l.initial.q is True; give a number, or text with a unit"),

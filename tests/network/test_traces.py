@@ -1,0 +1,125 @@
+"""Measured capacities: what a file says, in bins, and outages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+
+
+def trace(folder: Path, text: str) -> Path:
+    file = folder / "trace"
+    file.write_text(text, "utf-8")
+    return file
+
+
+def test_rows_are_averaged_over_bins(tmp_path: Path) -> None:
+    file = trace(tmp_path, "\ufeffs; bit/s\n# measured\n5;100\n5.25;300\n\n6;0\n7;50\n8;50\n")
+    assert fc.read_trace(file, 0.5) == ((0.0, 200.0), (0.5, 300.0), (1.0, 0.0), (2.0, 50.0))
+    assert fc.read_trace(file, "1 s") == ((0.0, 250.0), (1.0, 0.0), (2.0, 50.0))
+    whole = fc.read_trace(file, 10)
+    assert whole == ((0.0, pytest.approx((0.25 * 100 + 0.75 * 300 + 2 * 50) / 4)),)
+    assert fc.read_trace(str(file), 1, unit="kbit/s")[0] == (0.0, 250e3)
+
+
+def test_what_a_link_can_do_in_all_is_what_the_file_says(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    times, rates = np.cumsum(rng.uniform(0.01, 0.3, 200)), rng.uniform(0, 1e6, 200)
+    rows = zip(times.tolist(), rates.tolist(), strict=True)
+    file = trace(tmp_path, "".join(f"{t!r}\t{c!r}\n" for t, c in rows))
+    steps = np.diff(times, append=2 * times[-1] - times[-2])
+    pairs = np.array(fc.read_trace(file, "70 ms"))
+    ends = np.append(pairs[1:, 0], steps.sum())
+    bins = np.diff(pairs[:, 0]) / 0.07  # those of one row are joined
+    np.testing.assert_allclose(bins, np.round(bins))
+    assert len(bins) > 150
+    assert np.sum(pairs[:, 1] * (ends - pairs[:, 0])) == pytest.approx(np.sum(rates * steps))
+
+
+def test_a_trace_of_mahimahi(tmp_path: Path) -> None:
+    """Two packets in the first 100 ms, none in the next, five in the last: a packet is 12 kbit."""
+    file = trace(tmp_path, "0\n100\n201\n201\n250\n299\n300\n")
+    assert fc.read_trace(file) == (
+        (0.0, pytest.approx(240e3)), (0.1, 0.0), (0.2, pytest.approx(600e3))
+    )  # fmt: skip
+    assert fc.read_trace(file, "1 s") == ((0.0, pytest.approx(7 * 12e3 / 0.3)),)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "holds no numbers"),
+        ("time,capacity\n", "holds no numbers"),
+        ("0,1\n1\n", "line 2 is '1'; give a time and a capacity"),
+        ("a\nb\n", "line 2 is 'b'; give a time"),
+        ("0,1\n1,nan\n", "line 2 is '1,nan'; give a time"),
+        ("0,1,2\n", "line 1 is '0,1,2'"),
+        ("0,1\n2,1\n2,3\n", "line 3 is '2,3', and comes after 2; sort the lines"),
+        ("0,1\n1,-5\n", "line 2 is '1,-5'; give no negative numbers"),
+        ("1\n2.5\n", "line 2 is '2.5'; give whole milliseconds"),
+        ("7\n3\n", "line 2 is '3', and comes after 7"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(fc.errors.InvalidInput, match=says):
+        fc.read_trace(trace(tmp_path, text))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(fc.errors.InvalidInput, match="no such file or directory; give a file"):
+        fc.read_trace(tmp_path / "nowhere.csv")
+    with pytest.raises(fc.errors.InvalidInput, match="the trace is 3; give the path"):
+        fc.read_trace(3)  # type: ignore[arg-type]
+    with pytest.raises(fc.errors.InvalidInput, match="bin is 0; give a positive number"):
+        fc.read_trace(tmp_path, 0)
+
+
+# --- outages --------------------------------------------------------------------------------------
+
+
+def link(law: fc.Link = fc.DropTail, **given: Any) -> fc.Network:
+    given.setdefault("capacity", [(0, 1e6), (5, 0), (7, 1e6)])
+    return fc.Network().link("l", law, **given)
+
+
+def test_in_an_outage_the_queue_grows_and_nothing_leaves() -> None:
+    """0.5 Mbit/s come, for 2 s nothing leaves, then the queue of 1 Mbit drains in 2 s."""
+    net = link().flow("a", fc.CBR(rate=0.5e6), route=["l"])
+    run = fc.simulate(net, 12, t_eval=[4.9, 6, 7, 8, 9.1])
+    np.testing.assert_allclose(run.backlog[:, 0], [0, 0.5e6, 1e6, 0.5e6, 0], atol=1e-3 * 1e6)
+    assert float(run.throughput.sel(time=6).squeeze()) < 1e-3 * 1e6
+    np.testing.assert_allclose(run.queueing_delay.sel(time=6), 1.5, atol=1e-3)  # 1 s, then 0.5 s
+
+
+def test_a_full_buffer_loses_all_that_comes_in_an_outage() -> None:
+    net = link(buffer=0.25e6).flow("a", fc.CBR(rate=0.5e6), route=["l"])
+    run = fc.simulate(net, 8, t_eval=[5.4, 6.5, 8])
+    np.testing.assert_allclose(run.link_loss[:, 0], [0, 1, 0], atol=1e-3)
+    assert float(run.lost[-1].sum()) == pytest.approx(0.5e6 * 1.5, rel=1e-3)
+
+
+def test_a_buffer_in_seconds_is_that_of_the_first_capacity_there_is() -> None:
+    assert link(capacity=[(0, 0), (1, 2e6)], buffer="0.5 s").links["l"].buffer == 1e6
+
+
+def test_what_cannot_be_an_outage_is_refused() -> None:
+    with pytest.raises(fc.errors.InvalidInput, match="capacity of link 'l' is 0 throughout"):
+        link(capacity=[(0, 0), (1, 0)])
+    with pytest.raises(fc.errors.InvalidInput, match="is 0; give a positive number"):
+        link(capacity=0)
+    for law in (fc.RED, fc.PI, fc.PAQM, fc.DualLink, fc.PenaltyLink):
+        with pytest.raises(fc.errors.Unsupported, match=f"is 0 for a while, and {law.name} "):
+            link(law)
+    link(fc.RED, capacity=[(0, 1e6), (5, 1), (7, 1e6)])
+
+
+def test_a_measured_link_runs(tmp_path: Path) -> None:
+    file = trace(tmp_path, "0,3e6\n2,0\n2.3,1e6\n4,3e6\n")
+    net = fc.dumbbell([fc.Reno] * 2, {"capacity": fc.read_trace(file), "buffer": "300 ms"}, "50 ms")
+    run = fc.simulate(net, 20)
+    sent = float(run.throughput.isel(link=0).integrate("time"))
+    assert 0.5 < sent / (2 * 3e6 + 1.7 * 1e6 + 16 * 3e6) <= 1
