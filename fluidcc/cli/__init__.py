@@ -1,5 +1,5 @@
 """The command ``fluidcc``: the same from a shell. Errors of fluidcc are one line on standard error,
-and exit code 2.
+and exit code 2. Standard output has what was asked for and nothing else: text, or JSON.
 
 Each command imports what it needs when it runs, so that ``--help`` and errors in arguments come at
 once.
@@ -7,10 +7,13 @@ once.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fluidcc.base.errors import FluidccError
@@ -37,18 +40,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The rest of its arguments says where in the code.
         warnings.showwarning = _warn  # type: ignore[assignment]
         try:
-            args.run(args)
+            said = args.run(args)
+            if said is not None:
+                text, data = said
+                print(json.dumps(plain(data), indent=2, allow_nan=False) if args.json else text)
             sys.stdout.flush()
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (FluidccError, OSError) as error:
-            said = str(error) if isinstance(error, FluidccError) else _of_the_system(error)
-            print(f"fluidcc: {' '.join(said.split())}", file=sys.stderr)
+            wrong = str(error) if isinstance(error, FluidccError) else _of_the_system(error)
+            print(f"fluidcc: {' '.join(wrong.split())}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
             print("fluidcc: stopped", file=sys.stderr)
             return 130
     return 0
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON has in place of a value: null for what is infinite or not defined, a pair
+    for a complex number.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if hasattr(value, "tolist"):  # of NumPy
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, complex):
+        return plain([value.real, value.imag])
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
 
 
 def _of_the_system(error: OSError) -> str:

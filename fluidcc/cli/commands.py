@@ -1,12 +1,12 @@
-"""``--set KEY=VALUE``: values of a scenario's file, replaced."""
+"""What each command does; it returns what it says as text, and as data for ``--json``."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,20 @@ if TYPE_CHECKING:
     from fluidcc.network.scenarios import Scenario
 
 __all__ = [
-    "assignment", "number", "run_claims", "run_dask_config", "run_doctor", "run_equilibrium",
-    "run_explore", "run_list", "run_reproduce", "run_simulate", "run_stability", "run_sweep",
-    "run_warm",
+    "Said", "assignment", "number", "run_claims", "run_completion", "run_dask_config",
+    "run_doctor", "run_equilibrium", "run_explore", "run_list", "run_reproduce", "run_simulate",
+    "run_stability", "run_sweep", "run_warm",
 ]  # fmt: skip
+
+Said = tuple[str, Any]  # text, and data
+JUDGED = (
+    "verdict", "stable", "marginal", "unstable", "certified", "regime", "delays", "gain_margin",
+    "critical_gain", "phase_margin", "delay_margin", "modulus_margin", "crossover", "decay_rate",
+    "rightmost_roots", "trackers", "warnings",
+)  # fmt: skip
+
+
+# --- texts that stand for values -----------------------------------------------------------------
 
 
 def assignment(text: str) -> tuple[str, Any]:
@@ -48,22 +58,27 @@ def _time(text: str | None) -> float:
     return math.inf if text is None else float(to_si(number(text), "s", "--at"))
 
 
-def _print(rows: Sequence[tuple[str, str]]) -> None:
+def _columns(rows: Sequence[tuple[str, str]]) -> str:
     """Names and texts in two columns."""
     width = max(len(name) for name, _ in rows)
-    for name, text in rows:
-        print(f"{name:<{width}}  {text}")
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def _scenario(args: argparse.Namespace, **more: Any) -> Scenario:
+    """The scenario that is named, with what ``--set`` changes."""
+    from fluidcc.network.scenarios import Scenario
+
+    return Scenario.load(args.scenario, dict(assignment(text) for text in args.changes) | more)
 
 
 # --- ``fluidcc stability`` -----------------------------------------------------------------------
 
 
-def run_stability(args: argparse.Namespace) -> None:
+def run_stability(args: argparse.Namespace) -> Said:
     from fluidcc.analysis.report import rows_of
     from fluidcc.analysis.stability import stability
-    from fluidcc.network.scenarios import Scenario
 
-    scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
+    scenario = _scenario(args)
     if args.figure is not None:
         check_new(
             args.figure,
@@ -73,10 +88,11 @@ def run_stability(args: argparse.Namespace) -> None:
             keep={"the scenario": Path(args.scenario)},
         )
     report = stability(scenario.net, delays=args.delays, at=_time(args.at), certify=args.certify)
-    _print(rows_of(report))
+    text, data = _columns(rows_of(report)), {name: getattr(report, name) for name in JUDGED}
     if args.figure is not None:
         _draw_loop(scenario, report, args.figure)
-        print(args.figure)
+        text += f"\n{args.figure}"
+    return text, {**data, "figure": args.figure}
 
 
 def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
@@ -98,28 +114,27 @@ def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
 # --- ``fluidcc equilibrium`` ---------------------------------------------------------------------
 
 
-def run_equilibrium(args: argparse.Namespace) -> None:
+def run_equilibrium(args: argparse.Namespace) -> Said:
     from fluidcc.equilibria.equilibrium import equilibrium
-    from fluidcc.network.scenarios import Scenario
+    from fluidcc.equilibria.result import COLUMNS
 
-    scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
-    print(equilibrium(scenario.net, at=_time(args.at)))
+    rest = equilibrium(_scenario(args).net, at=_time(args.at))
+    data = {name: getattr(rest, name).to_series().to_dict() for name in COLUMNS}
+    about = {"states": rest.states, "at": rest.at, "free": rest.free, "warnings": rest.warnings}
+    return str(rest), {**data, **about}
 
 
 # --- ``fluidcc doctor`` --------------------------------------------------------------------------
 
 
-def run_doctor(args: argparse.Namespace) -> None:
+def run_doctor(args: argparse.Namespace) -> Said:
     from fluidcc.cli.doctor import clean, examine
 
     if args.clean:
-        print(clean())
-        return
+        said = clean()
+        return said, {"cleaned": said}
     rows = examine()
-    if args.json:
-        print(json.dumps(dict(rows), indent=2))
-    else:
-        _print(rows)
+    return _columns(rows), dict(rows)
 
 
 # --- ``fluidcc explore`` -------------------------------------------------------------------------
@@ -136,13 +151,8 @@ def run_explore(args: argparse.Namespace) -> None:
 # --- ``fluidcc simulate`` and ``fluidcc sweep`` --------------------------------------------------
 
 
-def run_simulate(args: argparse.Namespace) -> None:
-    from fluidcc.network.scenarios import Scenario
-
-    changes = dict(assignment(text) for text in args.changes)
-    if args.until is not None:
-        changes["until"] = number(args.until)
-    scenario = Scenario.load(args.scenario, changes)
+def run_simulate(args: argparse.Namespace) -> Said:
+    scenario = _scenario(args, **({} if args.until is None else {"until": number(args.until)}))
     output = args.output or Path(f"{scenario.name}.nc")
     figure = args.figure or output.with_suffix(".png")
     read = {"the scenario": Path(args.scenario)}
@@ -154,7 +164,7 @@ def run_simulate(args: argparse.Namespace) -> None:
     with writing(output):
         result.to_netcdf(output, engine="h5netcdf")
     _draw(scenario, result, figure)
-    print(f"{output}\n{figure}")
+    return f"{output}\n{figure}", {"output": output, "figure": figure, **result.attrs}
 
 
 def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
@@ -176,54 +186,71 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
     plt.close(axes[0].figure)
 
 
-def run_sweep(args: argparse.Namespace) -> None:
+def run_sweep(args: argparse.Namespace) -> Said:
     from fluidcc.sweeps.files import run_file
 
-    run_file(args)
+    return run_file(args)
 
 
-# --- ``fluidcc reproduce``, ``fluidcc claims``, ``fluidcc list`` and ``fluidcc dask-config`` -----
+# --- the others ----------------------------------------------------------------------------------
 
 
-def run_reproduce(args: argparse.Namespace) -> None:
+def run_reproduce(args: argparse.Namespace) -> Said:
     from fluidcc import papers as claims
 
-    print(
-        f"{args.folder / 'claims.md'}: {claims.reproduce(args.folder, force=args.force).summary()}"
-    )
+    rows, file = claims.reproduce(args.folder, force=args.force), args.folder / "claims.md"
+    return f"{file}: {rows.summary()}", {"claims": file, "verdicts": rows.counts()}
 
 
-def run_claims(args: argparse.Namespace) -> None:
+def run_claims(args: argparse.Namespace) -> Said:
     from fluidcc import papers as claims
+    from fluidcc.papers.tables import COLUMNS
 
     table = claims.table(args.paper)
-    print(table.to_markdown().rstrip() if args.format == "md" else table)
+    data = [
+        {name: getattr(row, name) for name in ("id", "paper", *COLUMNS, "values")} for row in table
+    ]
+    return (table.to_markdown().rstrip() if args.format == "md" else str(table)), data
 
 
-def run_list(args: argparse.Namespace) -> None:
+def run_list(args: argparse.Namespace) -> Said:
     from fluidcc import links, sources
-    from fluidcc import papers as claims
     from fluidcc.network.scenarios import scenarios
+    from fluidcc.papers import papers
 
-    _section("sources", ((name, getattr(sources, name).ref) for name in sources.__all__))
-    _section("links", ((name, getattr(links, name).ref) for name in links.__all__))
-    _section("scenarios", ((name, s.title) for name, s in scenarios.items()))
-    _section("papers", ((name, "") for name in claims.papers()))
+    data = {
+        "sources": {name: getattr(sources, name).about for name in sources.__all__},
+        "links": {name: getattr(links, name).about for name in links.__all__},
+        "scenarios": {name: s.title for name, s in scenarios.items()},
+        "papers": {name: _about(import_module(f"fluidcc.papers.{name}")) for name in papers()},
+    }
+    sections = [
+        "\n".join([f"{title}:", *(f"  {name:<20} {about}" for name, about in rows.items())])
+        for title, rows in data.items()
+    ]
+    return "\n".join(sections), data
 
 
-def run_dask_config(args: argparse.Namespace) -> None:
+def _about(module: Any) -> str:
+    """The first line of what a module says of itself."""
+    return str(module.__doc__).partition("\n")[0]
+
+
+def run_completion(args: argparse.Namespace) -> Said:
+    from fluidcc.cli.completion import script
+
+    text = script(args.shell)
+    return text, {"script": text}
+
+
+def run_dask_config(args: argparse.Namespace) -> Said:
     from fluidcc.sweeps.execute import DASK_CONFIG
 
-    print(DASK_CONFIG)
+    return str(DASK_CONFIG), {"file": DASK_CONFIG}
 
 
-def run_warm(_: argparse.Namespace) -> None:
+def run_warm(args: argparse.Namespace) -> Said:
     from fluidcc.cli.warm import main
 
-    main()
-
-
-def _section(title: str, rows: Iterable[tuple[str, str]]) -> None:
-    print(f"{title}:")
-    for name, about in rows:
-        print(f"  {name:<20} {about}".rstrip())
+    parts = main()
+    return f"{parts} parts compiled", {"compiled": parts}

@@ -90,8 +90,8 @@ def _compile(group: int) -> None:
         _finished.put(name)
 
 
-def main() -> None:
-    """Do all of it, behind a progress bar."""
+def main() -> int:
+    """Do all of it, behind a progress bar; return how many parts that were."""
     todo = groups()
     total = sum(map(len, todo))
     processes = min(cores(), len(todo))
@@ -116,6 +116,7 @@ def main() -> None:
         for part in parts:
             part.result()
         bar.set_description("compiled")
+    return total
 
 
 if __name__ == "__main__":

@@ -50,8 +50,14 @@ PATIENCE = 10.0  # seconds in which a scheduler must answer
 # --- the command ----------------------------------------------------------------------------------
 
 
-def run_file(args: argparse.Namespace) -> None:
-    """Run a sweep file by the arguments of the command line, which win over what the file says."""
+def run_file(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Run a sweep file by the arguments of the command line, which win over what the file says.
+
+    Returns
+    -------
+    tuple
+        What there is to say, as text and as data.
+    """
     scenario, given, file = load_sweep(args.file)
     output = args.output or Path(file.output or f"{Path(args.file).stem}.nc")
     if args.store is not None:
@@ -75,14 +81,13 @@ def run_file(args: argparse.Namespace) -> None:
     save(data, output)
     failed = int(data.attrs["failed"])
     warned = f", {data.attrs['warned']} with a warning" if data.attrs["warned"] else ""
-    print(
+    text = (
         f"{output}: {data.attrs['points']} points in {data.attrs['seconds']:.3g} s, {failed} "
         f"failed{warned}"
     )
-    if failed:
-        reasons = data["error"].values.ravel()
-        first = next(text for text in reasons if text)
-        print(f"the first failure: {first}")
+    first = next(filter(None, data["error"].values.ravel()), None) if failed else None
+    text += f"\nthe first failure: {first}" if failed else ""
+    return text, {"output": output, "first_failure": first, **data.attrs}
 
 
 def _client(address: str | None) -> AbstractContextManager[Any]:

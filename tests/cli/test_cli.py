@@ -98,6 +98,9 @@ MISTAKES = [
     (["simulate", "p1", "--until", "soon"], "p1.toml, until is 'soon'"),
     (["simulate", "p1", "--rtol", "0"], "rtol is 0.0; give a number between 1e-13 and 0.1"),
     (["simulate", "p1", "--output", "no/x.nc"], "--output no/x.nc: there is no folder no; make it"),
+    (["equilibrium", "ldc_fig5"], "ldc_fig5: no such file; did you mean the ready ldcc_fig5"),
+    (["simulate", "p1", "--set", "flows.a.law=LDC"],
+     "p1.toml, flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'"),
     (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
 ]  # fmt: skip
 
@@ -176,6 +179,12 @@ def test_claims_and_reproduce(
         def to_markdown(self) -> str:
             return "| a | table |\n"
 
+        def __iter__(self) -> Any:
+            return iter(())
+
+        def counts(self) -> dict[str, int]:
+            return {"proved": 3}
+
         def summary(self) -> str:
             return "3 claims: 3 proved"
 
@@ -192,10 +201,13 @@ def test_claims_and_reproduce(
     assert said[2] == f"{Path('figures/claims.md')}: 3 claims: 3 proved"
 
 
-def test_list_names_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_says_of_everything_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    words = capsys.readouterr().out.split()
-    assert {"LDCC", "Reno", "DropTail", *fc.scenarios, *claims.papers()} <= {*words}
+    lines = capsys.readouterr().out.splitlines()
+    rows = dict(line.split(maxsplit=1) for line in lines if line.startswith("  "))
+    assert {"LDCC", "Reno", "DropTail", *fc.scenarios, *claims.papers()} <= {*rows}
+    assert rows["RED"] == fc.RED.about
+    assert rows["tour"] == fc.scenarios["tour"].title
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

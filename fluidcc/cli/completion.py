@@ -1,0 +1,78 @@
+"""Scripts by which shells complete the words of ``fluidcc``, made from its parser."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from fluidcc.cli.parser import commands_of, make_parser
+
+__all__ = ["script"]
+
+BASH = """_fluidcc() {{
+    local words="" cur="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        words="{commands}"
+    else
+        case "${{COMP_WORDS[1]}} $before" in
+{values}
+            *) case "${{COMP_WORDS[1]}}" in
+{words}
+            esac ;;
+        esac
+    fi
+    COMPREPLY=( $(compgen -W "$words" -- "$cur") )
+}}
+complete -o bashdefault -o default -F _fluidcc fluidcc"""
+ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+
+
+def script(shell: str) -> str:
+    """Return the script for ``"bash"``, ``"zsh"`` or ``"fish"``.
+
+    Where no word of the command fits, the shells complete names of files.
+    """
+    return _fish() if shell == "fish" else (ZSH if shell == "zsh" else "") + _bash()
+
+
+def _words(action: argparse.Action) -> list[str]:
+    """Return the values that an argument can have, where they are few."""
+    from fluidcc.network.scenarios import scenarios
+    from fluidcc.papers import papers
+
+    known = {"scenarios": list(scenarios), "papers": list(papers())}
+    return [*(action.choices or ()), *known.get(getattr(action, "values", ""), ())]
+
+
+def _bash() -> str:
+    words, values = [], []
+    for name, command in commands_of(make_parser()):
+        own: list[str] = []
+        for action in command._actions:
+            own += action.option_strings or _words(action)
+            if action.option_strings and action.nargs != 0:
+                given = "|".join(f'"{name} {option}"' for option in action.option_strings)
+                values.append(f'            {given}) words="{" ".join(_words(action))}" ;;')
+        words.append(f'                {name}) words="{" ".join(own)}" ;;')
+    commands = " ".join(name for name, _ in commands_of(make_parser()))
+    return BASH.format(commands=commands, values="\n".join(values), words="\n".join(words))
+
+
+def _fish() -> str:
+    return "\n".join(_fish_lines())
+
+
+def _fish_lines() -> Iterator[str]:
+    for name, command in commands_of(make_parser()):
+        about = str(command.description).replace("'", "\\'")
+        yield f"complete -c fluidcc -n __fish_use_subcommand -f -a {name} -d '{about}'"
+        start = f"complete -c fluidcc -n '__fish_seen_subcommand_from {name}'"
+        for action in command._actions:
+            words = " ".join(_words(action))
+            names = [f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}"
+                     for o in action.option_strings]  # fmt: skip
+            takes = ["-r"] if names and action.nargs != 0 else []
+            given = [f"-a '{words}'"] if words else []
+            told = str(action.help or "").replace("'", "\\'")
+            if names or given:
+                yield " ".join([start, *names, *takes, *given, f"-d '{told}'"])
