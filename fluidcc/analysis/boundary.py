@@ -18,7 +18,7 @@ from fluidcc.analysis.point import BUSY, FULL, PASS, Point
 from fluidcc.base.arguments import explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
-from fluidcc.base.tables import in_html
+from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.network import require_network
 
 if TYPE_CHECKING:
@@ -463,7 +463,7 @@ SMALL = 0.02
 
 
 @dataclass(frozen=True)
-class Onset:
+class Onset(InTable):
     """How an oscillation sets in.
 
     Attributes
@@ -491,6 +491,8 @@ class Onset:
     left: float
     expected: float
     until: float
+
+    _shown = ("kind", "values", "amplitude", "left", "expected", "until [s]")
 
 
 def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.wiring import ARRAYS, Matrices, deviations, wire
 from fluidcc.base.errors import SolverError
+from fluidcc.base.tables import InTable
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
@@ -137,7 +138,7 @@ they use.
 
 
 @dataclass(frozen=True)
-class Mode:
+class Mode(InTable):
     """A root and what moves with it.
 
     Attributes
@@ -161,6 +162,8 @@ class Mode:
     rates: dict[str, complex]
     shifts: bool
     among: str = ""
+
+    _shown = ("root [1/s]", "half_life [s]", "multiplicity", "shifts", "among")
 
     @property
     def half_life(self) -> float:

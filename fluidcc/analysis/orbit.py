@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -395,6 +396,7 @@ def _refined(section: Section, tol: float) -> Settled:
 
 _LONGEST = 400_000  # round trips of the approach
 _UNLIMITED = 10**15  # steps
+_SIX = "{:.6g}".format  # digits in tables
 
 
 @dataclass(frozen=True, repr=False)
@@ -468,11 +470,23 @@ class LimitCycle(OnceRound):
         return found.multipliers
 
     def __repr__(self) -> str:
-        jumps = f"{len(self.jumps)} jump{'s' * (len(self.jumps) != 1)}"
-        head = f"limit cycle of {self.period:.6g} s with {jumps}, known to {self.error:.1e}"
-        return "\n\n".join(
-            [head, *(_table(self, name) for name in ("rate", "queueing_delay")), *self.warnings]
+        tables = (
+            str(_table(self, name).to_string(max_rows=MOST_ROWS, float_format=_SIX))
+            for name in ("rate", "queueing_delay")
         )
+        return "\n\n".join([self._head(), *tables, *self.warnings])
+
+    def _repr_html_(self) -> str:
+        texts = (f"<p>{escape(text)}</p>" for text in (self._head(), *self.warnings))
+        tables = (
+            _table(self, name).to_html(max_rows=MOST_ROWS, float_format=_SIX, border=0)
+            for name in ("rate", "queueing_delay")
+        )
+        return "".join([*texts, *tables])
+
+    def _head(self) -> str:
+        jumps = f"{len(self.jumps)} jump{'s' * (len(self.jumps) != 1)}"
+        return f"limit cycle of {self.period:.6g} s with {jumps}, known to {self.error:.1e}"
 
     @property
     def contraction(self) -> float:
@@ -491,14 +505,14 @@ class LimitCycle(OnceRound):
         return tuple(found)
 
 
-def _table(cycle: OnceRound, name: str) -> str:
+def _table(cycle: OnceRound, name: str) -> Any:
     """Mean and extremes of a variable, and of links what they carry and lose."""
     shown = {f"{how} {name}": getattr(cycle, how)[name] for how in ("mean", "least", "most")}
     if name == "queueing_delay":
         shown |= {"mean utilisation": cycle.mean.utilisation, "loss": cycle.loss}
     named = {f"{label} [{values.units}]": values.to_series() for label, values in shown.items()}
     frame = next(iter(named.values())).to_frame().assign(**named)[list(named)]
-    return str(frame.rename_axis(None).to_string(max_rows=MOST_ROWS, float_format="{:.6g}".format))
+    return frame.rename_axis(None)
 
 
 @explained

@@ -21,7 +21,7 @@ from fluidcc.analysis.point import Point
 from fluidcc.analysis.undelayed_system import DIGITS, UndelayedSystem
 from fluidcc.base.arguments import explained, number, shown, whole
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.base.tables import in_html
+from fluidcc.base.tables import InTable, in_html
 from fluidcc.laws import Law
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.symbols import e, plain, unfold
@@ -497,7 +497,7 @@ def _reasons(
 
 
 @dataclass(frozen=True)
-class UserPassivity:
+class UserPassivity(InTable):
     """One class of flows.
 
     Attributes
@@ -521,6 +521,8 @@ class UserPassivity:
     omega: float
     kyp: bool
     settles: bool = True
+
+    _shown = ("name", "index", "omega [rad/s]", "kyp", "settles")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""Tables in plain text and in HTML."""
+"""Tables in plain text and in HTML, and results that show themselves in one."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
-__all__ = ["in_columns", "in_html"]
+__all__ = ["InTable", "in_columns", "in_html"]
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -42,3 +43,25 @@ def in_html(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
 
     top = [line(head, "th", "th")] if head else []
     return f"<table>{''.join([*top, *(line(row, 'th', 'td') for row in rows)])}</table>"
+
+
+class InTable:
+    """A result that Jupyter shows as a table of the attributes that `_shown` names, with units."""
+
+    _shown: ClassVar[tuple[str, ...]] = ()  # such as "half_life [s]"
+
+    def _repr_html_(self) -> str:
+        return in_html(
+            (label.replace("_", " "), _told(getattr(self, label.split()[0])))
+            for label in self._shown
+        )
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(_told, value))
+    return f"{value if isinstance(value, complex) else float(value):.6g}"

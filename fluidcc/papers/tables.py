@@ -12,6 +12,7 @@ from typing import overload
 from fluidcc.base.arguments import explained, flag, shown
 from fluidcc.base.errors import UnknownName
 from fluidcc.base.progress import bar_class, watched
+from fluidcc.base.tables import InTable
 from fluidcc.network.patterns import near
 from fluidcc.papers.model import Claim, Outcome, claims_of
 
@@ -21,11 +22,13 @@ COLUMNS = ("place", "statement", "published", "computed", "verdict", "reason")
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(InTable):
     """A claim and its outcome, whose attributes are its own (``row.place``, ``row.verdict``)."""
 
     claim: Claim
     outcome: Outcome
+
+    _shown = COLUMNS
 
     id, paper, place, statement, published, erratum = (
         property(attrgetter(f"claim.{name}"))

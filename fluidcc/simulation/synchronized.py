@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.arguments import choice, explained, flag, number, whole
 from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported, warn
+from fluidcc.base.tables import InTable
 from fluidcc.network.patterns import quantity
 
 __all__ = ["Orbit", "Synchronized", "synchronized"]
@@ -135,7 +136,7 @@ def synchronized(
 
 
 @dataclass(frozen=True)
-class Orbit:
+class Orbit(InTable):
     """The attractor: a periodic orbit. Its sums and means are over one period, Fractions if it was
     found exactly.
 
@@ -162,6 +163,8 @@ class Orbit:
     overloads: int
     capacity: Any
 
+    _shown = ("period [intervals]", "overloads", "loss", "efficiency", "fairness")
+
     @property
     def loss(self) -> Any:
         return self.lost / self.sent
@@ -183,7 +186,7 @@ class Orbit:
 
 
 @dataclass(frozen=True)
-class Synchronized:
+class Synchronized(InTable):
     """A run of the interval model, and the orbit it ends on.
 
     Attributes
@@ -212,6 +215,8 @@ class Synchronized:
     decreases: int
     intervals: int
     _model: _IntervalModel = field(repr=False)
+
+    _shown = ("intervals", "overloads", "decreases", "loss", "efficiency")
 
     @property
     def loss(self) -> Any:

@@ -1,0 +1,90 @@
+"""Every result shows itself in Jupyter: as HTML that closes its tags and names its values."""
+
+from __future__ import annotations
+
+from functools import cache
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import fluidcc as fc
+from fluidcc.analysis.boundary import Onset
+
+
+class _Page(HTMLParser):
+    """Texts of a page, whose elements must close in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        pass
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def shown(result: Any) -> str:
+    page = _Page()
+    page.feed(result._repr_html_())
+    page.close()
+    assert page.open == []
+    return " ".join(page.texts)
+
+
+@cache
+def two() -> fc.Network:
+    flows = {"near": fc.LDCC, "far": {"law": fc.LDCC(eta=0.8), "access_delay": "20 ms"}}
+    return fc.dumbbell(flows, {"capacity": "3 Mbit/s", "delay": "25 ms"})
+
+
+def jumping() -> fc.Network:
+    return fc.dumbbell([fc.AIMD], {"capacity": "2 Mbit/s", "buffer": "20 packets"}, rtt="50 ms")
+
+
+@cache
+def report() -> Any:
+    return fc.stability(two())
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (two, ["near: LDCC", "bottleneck"]),
+        (lambda: fc.scenarios.tour, ["README"]),
+        (lambda: fc.equilibrium(two()), ["rate [bit/s]", "near", "far"]),
+        (lambda: fc.num.solve(two()), ["price", "duality gap"]),
+        (report, ["verdict", "stable", "delay margin"]),
+        (lambda: report().sensitivities, ["near.eta"]),
+        (lambda: report().sufficient, ["condition"]),
+        (lambda: report().modes[0], ["root [1/s]", "half life [s]", "shifts"]),
+        (lambda: report().passivity, ["locally stable"]),
+        (lambda: report().passivity.users[0], ["near", "settles", "yes"]),
+        (lambda: fc.linearize(two()), ["states"]),
+        (lambda: fc.claims.table("ldcc", only="(18)"), ["proved"]),
+        (lambda: fc.claims.table("ldcc", only="(18)")[0], ["place", "(18)", "verdict", "proved"]),
+        (lambda: fc.prove(fc.Kelly), ["rest point of (7)", "proved"]),
+        (lambda: fc.synchronized(0, 1, 1.0, 0.5, 9.5), ["intervals", "efficiency"]),
+        (lambda: fc.synchronized(0, 1, 1.0, 0.5, 9.5).orbit, ["period [intervals]", "fairness"]),
+        (
+            lambda: fc.limit_cycle(jumping(), rtol=1e-6, tol=1e-5),
+            ["limit cycle", "mean rate [bit/s]", "flow1"],
+        ),
+        (
+            lambda: Onset("supercritical", (1.0, 2.0), 0.1, 0.02, 0.03, 5.0),
+            ["values", "1, 2", "until [s]", "5"],
+        ),
+    ],
+)
+def test_a_result_shows_itself(result: Any, says: list[str]) -> None:
+    text = shown(result())
+    assert [word for word in says if word not in text] == []
