@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from fluidcc.base.arguments import explained, flag, shown
 from fluidcc.base.errors import UnknownName
@@ -15,6 +15,9 @@ from fluidcc.base.progress import bar_class, watched
 from fluidcc.base.tables import InTable
 from fluidcc.network.patterns import near
 from fluidcc.papers.model import Claim, Outcome, claims_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Row", "Table", "table"]
 
@@ -115,6 +118,12 @@ class Table(Sequence[Row]):
         rows = ((r.id, *r.cells()) for r in self.rows)
         lines += ["| " + " | ".join(map(_markdown, row)) + " |" for row in rows]
         return "\n".join(lines) + "\n"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas table, one row a claim, by id."""
+        import pandas as pd
+
+        return pd.DataFrame([r.cells() for r in self], [r.id for r in self], COLUMNS)
 
     def __repr__(self) -> str:
         cells = [(r.id, r.place, r.verdict) for r in self.rows]

@@ -60,6 +60,12 @@ def test_markdown_has_one_line_a_row_and_as_many_cells() -> None:
     assert "because of \\<this>" in lines[3]
 
 
+def test_pandas_has_a_row_for_each_claim() -> None:
+    frame = TABLE.to_pandas()
+    assert list(frame.index) == ["p.one", "p.two"]
+    assert frame.loc["p.two", ["verdict", "computed"]].tolist() == ["differs", "by 3"]
+
+
 def test_html_escapes_what_papers_print() -> None:
     page = TABLE._repr_html_()
     assert "a &lt; b" in page
