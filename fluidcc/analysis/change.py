@@ -357,7 +357,7 @@ def left_out(
         warn(
             f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; "
             f"the verdict leaves out the {f'{total} roots' if total > 1 else 'root'} at zero "
-            "that this means",
+            "that this means; simulate tells where on it a run ends",
             stacklevel=3,
         )
     return found, {name: n for name, n in zeros.items() if name in explained}

@@ -456,7 +456,8 @@ class LimitCycle(OnceRound):
                 f"not all multipliers are given: what {', '.join(section.erratic)} becomes does "
                 "not follow from what it was, as it shows a pattern in the data under way, which "
                 "an exact ack clock takes round for ever; those of the other states are given, "
-                f"to about {max(found.misfit, 1e-3):.1g}",
+                f"to about {max(found.misfit, 1e-3):.1g}; for all of them give laws an ack clock "
+                "with pace > 0",
                 stacklevel=2,
             )
         if found.misfit > MISFIT:

@@ -175,7 +175,7 @@ def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
         warn(
             f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less "
             "than their capacity), so there is no loop: the verdict is that of the laws alone, "
-            "and the margins are infinite",
+            "and the margins are infinite; if a queue is meant, give less capacity or more flows",
             stacklevel=4,  # beyond `explained`: the line that asks
         )
 

@@ -474,6 +474,7 @@ def warn_undetermined(names: tuple[str, ...]) -> None:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         warn(
             "the equilibrium is one of a continuum: nothing determines "
-            f"{', '.join(names[:NAMED])}{more}; where a run ends depends on where it starts",
+            f"{', '.join(names[:NAMED])}{more}; where a run ends depends on where it starts, so "
+            "run fluidcc.simulate from the initial values that are meant",
             stacklevel=4,  # beyond `explained`: the line that asks
         )

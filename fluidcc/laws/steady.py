@@ -358,5 +358,6 @@ def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
     )
     return [
         f"{many} below {FEW:g} packets, {small[least]:.2g} {how}at the least: timeouts and single "
-        "packets then rule, which a fluid does not have"
+        "packets then rule, which a fluid does not have: take fewer flows or more capacity, or "
+        "compare with packets"
     ]

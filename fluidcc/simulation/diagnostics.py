@@ -31,7 +31,7 @@ def unheard(at: Layout) -> list[str]:
     some = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
     return [
         f"no router on the route of {some} reports or offers anything: it goes on at the rate it "
-        "has without one"
+        "has without one, so give a link of its route a law that does, such as fluidcc.PAQMECF"
     ]
 
 
@@ -146,7 +146,8 @@ def _told_misled(misled: dict[str, tuple[float, float, str]]) -> list[str]:
         f"{1e3 * seen:.4g} ms, "
         f"that of the empty path {1e3 * empty:.4g} ms, so it takes {1e3 * (seen - empty):.3g} ms "
         "of queue for "
-        f"propagation{more}"
+        f"propagation{more}: start it on an empty path, or let it look again, by "
+        "fluidcc.with_pause or fluidcc.with_windowed_minimum"
     ]
 
 
@@ -159,7 +160,8 @@ def _told_buried(buried: dict[str, tuple[float, float]]) -> list[str]:
     return [
         f"the threshold of flow {name!r}, {1e3 * limit:.3g} ms, lies below the smallest queueing "
         "delay that it sees, "
-        f"{1e3 * least:.3g} ms: it backs off whenever it may{more}"
+        f"{1e3 * least:.3g} ms: it backs off whenever it may{more}, so raise the threshold, or "
+        "have the others leave less of a queue"
     ]
 
 

@@ -231,8 +231,8 @@ def test_a_flow_that_never_saw_its_path_empty_is_told_of() -> None:
     warned = fc.simulate(dumbbell(fc.FAST, [0.0, 10.0]), 15.0, samples=151).attrs["warnings"]
     assert "flow 'f1' has never seen its path empty" in warned
     assert (
-        "it knows is 44 ms, that of the empty path 40 ms, so it takes 4 ms of queue for propagation"
-        in warned
+        "it knows is 44 ms, that of the empty path 40 ms, so it takes 4 ms of queue for "
+        "propagation: start it on an empty path" in warned
     )
     assert fc.simulate(dumbbell(fc.FAST, [0.0, 0.0]), 5.0, samples=51).attrs["warnings"] == ""
 
