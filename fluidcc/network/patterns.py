@@ -76,6 +76,11 @@ def not_in_ms(value: Any, what: str, stacklevel: int = 4) -> None:
              "meant", stacklevel)  # fmt: skip
 
 
+def in_seconds(value: float) -> float | str:
+    """Return seconds that were worked out, of which `not_in_ms` does not warn."""
+    return value if value < LONG else f"{value!r} s"
+
+
 def series(value: Any, what: str, positive: bool) -> Pairs:
     """Return ((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
     try:

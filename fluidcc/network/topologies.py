@@ -10,7 +10,7 @@ from fluidcc.base.arguments import explained, mapping, shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws.law import Source
 from fluidcc.network.network import Network
-from fluidcc.network.patterns import is_list, near, not_in_ms, quantity
+from fluidcc.network.patterns import in_seconds, is_list, near, not_in_ms, quantity
 
 __all__ = ["dumbbell", "parking_lot", "two_queues"]
 
@@ -55,7 +55,7 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
         back = named[name].get("return_delay")
         back = total / 2 if back is None else quantity(back, "s", f"return_delay of flow {name!r}")
         forward[name] = total - back
-    delay = {"delay": f"{max(min(forward.values()), 0.0)!r} s"} if forward else {}
+    delay = {"delay": in_seconds(max(min(forward.values()), 0.0))} if forward else {}
     net = _with_link(Network(), "bottleneck", link, delay)
     (route,) = net.link_names
     for name, given in named.items():
@@ -71,8 +71,8 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
                     f"rtt of flow {name!r} is {rtts[name]:g} s, shorter than its return delay and "
                     f"the link's delay of {net.links[route].delay:g} s together; make it longer"
                 )
-            extra["access_delay"] = f"{max(access, 0.0)!r} s"
-            extra["return_delay"] = f"{rtts[name] - forward[name]!r} s"
+            extra["access_delay"] = in_seconds(max(access, 0.0))
+            extra["return_delay"] = in_seconds(rtts[name] - forward[name])
         net.flow(name, **{**given, **extra, "route": [route]})
     return net
 
