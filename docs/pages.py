@@ -118,6 +118,7 @@ def one_model(name: str, about: str) -> None:
     page(
         f"models/{name}",
         f"# {name}",
+        law.about,
         about,
         "## Equations",
         f"```{{math}}\n{mathematics}\n```",
