@@ -239,7 +239,7 @@ def _about(module: Any) -> str:
 def run_completion(args: argparse.Namespace) -> Said:
     from fluidcc.cli.completion import script
 
-    text = script(args.shell)
+    text = script(args.shell, args.commands)
     return text, {"script": text}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-
-from fluidcc.cli.parser import commands_of, make_parser
+from collections.abc import Iterator, Mapping
 
 __all__ = ["script"]
+
+Commands = Mapping[str, argparse.ArgumentParser]
 
 BASH = """_fluidcc() {{
     local words="" cur="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
@@ -27,12 +27,14 @@ complete -o bashdefault -o default -F _fluidcc fluidcc"""
 ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
 
 
-def script(shell: str) -> str:
+def script(shell: str, commands: Commands) -> str:
     """Return the script for ``"bash"``, ``"zsh"`` or ``"fish"``.
 
     Where no word of the command fits, the shells complete names of files.
     """
-    return _fish() if shell == "fish" else (ZSH if shell == "zsh" else "") + _bash()
+    if shell == "fish":
+        return "\n".join(_fish(commands))
+    return (ZSH if shell == "zsh" else "") + _bash(commands)
 
 
 def _words(action: argparse.Action) -> list[str]:
@@ -44,9 +46,9 @@ def _words(action: argparse.Action) -> list[str]:
     return [*(action.choices or ()), *known.get(getattr(action, "values", ""), ())]
 
 
-def _bash() -> str:
+def _bash(commands: Commands) -> str:
     words, values = [], []
-    for name, command in commands_of(make_parser()):
+    for name, command in commands.items():
         own: list[str] = []
         for action in command._actions:
             own += action.option_strings or _words(action)
@@ -54,16 +56,13 @@ def _bash() -> str:
                 given = "|".join(f'"{name} {option}"' for option in action.option_strings)
                 values.append(f'            {given}) words="{" ".join(_words(action))}" ;;')
         words.append(f'                {name}) words="{" ".join(own)}" ;;')
-    commands = " ".join(name for name, _ in commands_of(make_parser()))
-    return BASH.format(commands=commands, values="\n".join(values), words="\n".join(words))
+    return BASH.format(
+        commands=" ".join(commands), values="\n".join(values), words="\n".join(words)
+    )
 
 
-def _fish() -> str:
-    return "\n".join(_fish_lines())
-
-
-def _fish_lines() -> Iterator[str]:
-    for name, command in commands_of(make_parser()):
+def _fish(commands: Commands) -> Iterator[str]:
+    for name, command in commands.items():
         about = str(command.description).replace("'", "\\'")
         yield f"complete -c fluidcc -n __fish_use_subcommand -f -a {name} -d '{about}'"
         start = f"complete -c fluidcc -n '__fish_seen_subcommand_from {name}'"

@@ -223,6 +223,7 @@ def _installation(commands: Any) -> None:
         json=False,
     )  # fmt: skip
     shell.add_argument("shell", choices=("bash", "zsh", "fish"))
+    shell.set_defaults(commands=commands.choices)
     _command(
         commands, "dask-config", run_dask_config,
         "the file with settings of Dask for sweeps on a cluster", "",

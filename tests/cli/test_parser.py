@@ -112,7 +112,9 @@ def test_a_mistyped_word(args: list[str], says: str, capsys: pytest.CaptureFixtu
 )
 def test_bash_completes(typed: str, offered: str) -> None:
     words = " ".join(f"'{word}'" for word in typed.split(" "))
-    code = f"{script('bash')}\nCOMP_WORDS=({words})\nCOMP_CWORD=$((${{#COMP_WORDS[@]}}-1))\n"
+    code = (
+        f"{script('bash', COMMANDS)}\nCOMP_WORDS=({words})\nCOMP_CWORD=$((${{#COMP_WORDS[@]}}-1))\n"
+    )
     code += '_fluidcc\necho "${COMPREPLY[@]}"'
     done = subprocess.run(
         ["bash", "--norc", "-c", code], capture_output=True, text=True, check=True
@@ -121,7 +123,7 @@ def test_bash_completes(typed: str, offered: str) -> None:
 
 
 def test_zsh_and_fish_have_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert script("zsh").endswith(script("bash"))
+    assert script("zsh", COMMANDS).endswith(script("bash", COMMANDS))
     assert main(["completion", "fish"]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name, command in COMMANDS.items():
