@@ -47,7 +47,7 @@ class _Parser(argparse.ArgumentParser):
 
 EXIT_CODES = """exit codes: 0 done; 2 a mistake in what was given, said in one line on standard
 error; 130 Ctrl-C; 1 a defect of fluidcc itself, with a traceback"""
-JSON = "print JSON in place of text: SI units; null for what is infinite or not defined"
+JSON = "print JSON: numbers as the functions return them, null for what is infinite or not defined"
 
 
 def make_parser() -> argparse.ArgumentParser:
