@@ -1,67 +1,79 @@
-"""A network as a picture in SVG, for Jupyter: links are columns, flows are lines through those
-they cross.
+"""A network as a picture for Jupyter: links are columns, flows are lines through those they cross.
+
+It is a PNG, since JupyterLab takes SVG and styles out of notebooks that it does not trust.
 """
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping
-from html import escape
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from fluidcc.base.colours import GREY, colour
 from fluidcc.network.specs import FlowSpec, LinkSpec, describe
 
-__all__ = ["topology_svg"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2")
+__all__ = ["png", "topology"]
+
 _MOST = 24  # flows drawn; the others are counted
 _LEFT, _COLUMN, _ROW, _TOP = 260, 210, 26, 62
 _REACH = 60  # of a line before its first link and after its last
+_DOTS = 72  # an inch, so that lengths here are points
+_SHARP = 2  # dots of the picture for each of them
 
 
-def topology_svg(links: Mapping[str, LinkSpec], flows: Mapping[str, FlowSpec], label: str) -> str:
-    """Return the picture as an ``<svg>`` element.
+def topology(links: Mapping[str, LinkSpec], flows: Mapping[str, FlowSpec]) -> Figure:
+    """Return the picture.
 
     Parameters
     ----------
     links, flows : mappings of names to specs
         Links stand in the order in which they were added; a line that turns back crosses them in
         another.
-    label : str
-        What is read out where the picture cannot be seen.
     """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import FancyBboxPatch
+
     at = {name: _LEFT + _COLUMN * i + 40 for i, name in enumerate(links)}
     drawn = list(flows.values())[:_MOST]
     height = _TOP + _ROW * max(len(drawn), 1) + 24
     width = _LEFT + _COLUMN * max(len(at), 1) + 20
-    body = [
-        _link(describe(spec), name, x, height)
-        for (name, spec), x in zip(links.items(), at.values(), strict=True)
-    ]
-    body += [_flow(flow, i, at) for i, flow in enumerate(drawn)]
+    figure = Figure(figsize=(width / _DOTS, height / _DOTS), dpi=_DOTS)
+    ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    ax.set(xlim=(0, width), ylim=(height, 0))
+    ax.axis("off")
+    for (name, spec), x in zip(links.items(), at.values(), strict=True):
+        ax.add_patch(
+            FancyBboxPatch((x - 14, _TOP - 18), 28, height - _TOP, gid="link", fc="#e8e8e8",
+                           ec="#888888", boxstyle="round,pad=0,rounding_size=6")
+        )  # fmt: skip
+        _write(ax, x, 14, name, ha="center", weight="bold")
+        _write(ax, x, 31, describe(spec), ha="center", size=10, color="#444444")
+    for row, flow in enumerate(drawn):
+        _flow(ax, flow, _TOP + _ROW * row, colour(row), at)
     if rest := len(flows) - len(drawn):
-        body.append(f'<text x="8" y="{height - 6}" fill="#666">and {rest} more flows</text>')
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 '
-        f'{width} {height}" '
-        f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(label)}">'
-        f'<rect width="{width}" height="{height}" fill="white"/>{"".join(body)}</svg>'
-    )
+        _write(ax, 8, height - 10, f"and {rest} more flows", color=GREY)
+    return figure
 
 
-def _link(text: str, name: str, x: int, height: int) -> str:
-    return (
-        f'<rect class="link" x="{x - 14}" y="{_TOP - 18}" width="28" height="{height - _TOP}" '
-        f'rx="6" fill="#e8e8e8" '
-        f'stroke="#888"/><text x="{x}" y="18" text-anchor="middle" '
-        f'font-weight="bold">{escape(name)}</text>'
-        f'<text x="{x}" y="34" text-anchor="middle" font-size="10" '
-        f'fill="#444">{escape(text)}</text>'
-    )
+def png(figure: Figure) -> tuple[bytes, dict[str, int]]:
+    """Return a picture as Jupyter takes it: its bytes, and the size at which it is shown."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=_SHARP * figure.dpi, metadata={"Software": None})
+    wide, high = figure.get_size_inches() * figure.dpi
+    return file.getvalue(), {"width": round(wide), "height": round(high)}
 
 
-def _flow(flow: FlowSpec, row: int, at: dict[str, int]) -> str:
-    y, colour = _TOP + _ROW * row, _COLOURS[row % len(_COLOURS)]
+def _write(ax: Any, x: float, y: float, text: str, **style: Any) -> None:
+    # a name is written as it is, also one with dollars in it
+    ax.text(x, y, text, **{"size": 12, "va": "center", "parse_math": False, **style})
+
+
+def _flow(ax: Any, flow: FlowSpec, y: float, shade: str, at: dict[str, int]) -> None:
     xs = [at[name] for name in flow.route]
     path = [(xs[0] - _REACH, y)]
     for before, x in pairwise([xs[0] - _REACH, *xs]):
@@ -69,16 +81,10 @@ def _flow(flow: FlowSpec, row: int, at: dict[str, int]) -> str:
             path += [(before + 24, y), (before + 24, y + 9), (x - 24, y + 9), (x - 24, y)]
         path.append((x, y))
     path.append((xs[-1] + _REACH, y))
-    points = " ".join(f"{a},{b}" for a, b in path)
-    dots = "".join(f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x in xs)
-    tip = path[-1][0]
-    arrow = f'<path d="M{tip},{y} l-7,-4 v8 z" fill="{colour}"/>'
-    label = f"{flow.name}: {flow.law.name}{_when(flow)}"
-    return (
-        f'<text x="8" y="{y + 4}" fill="{colour}">{escape(label)}</text>'
-        f'<polyline class="flow" points="{points}" fill="none" stroke="{colour}" '
-        f'stroke-width="1.6"/>{dots}{arrow}'
-    )
+    ax.plot(*zip(*path, strict=True), color=shade, linewidth=1.6, gid="flow", zorder=2)
+    ax.plot(xs, [y] * len(xs), "o", color=shade, markersize=8, markeredgewidth=0, zorder=3)
+    ax.plot(*path[-1], marker=(3, 0, -90), color=shade, markersize=8, zorder=3)
+    _write(ax, 8, y, f"{flow.name}: {flow.law.name}{_when(flow)}", color=shade)
 
 
 def _when(flow: FlowSpec) -> str:

@@ -412,10 +412,10 @@ class Network:
 
         return f"Network(links: {some(self.link_names)}; flows: {some(self.flow_names)})"
 
-    def _repr_html_(self) -> str:
-        from fluidcc.network.drawing import topology_svg
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        from fluidcc.network.drawing import png, topology
 
-        return topology_svg(self.links, self.flows, repr(self))
+        return png(topology(self.links, self.flows))
 
 
 def require_network(net: Any) -> None:

@@ -354,10 +354,16 @@ class Scenario:
         return simulate(self.net, **{**given, **changes})
 
     def _repr_html_(self) -> str:
+        from base64 import b64encode
         from html import escape
 
         about = "".join(f"<p>{escape(text)}</p>" for text in (self.ref, self.notes) if text)
-        return f"<h4>{escape(self.title or self.name)}</h4>{about}{self.net._repr_html_()}"
+        data, size = self.net._repr_png_()
+        image = (
+            f'<img alt="{escape(repr(self.net))}" width="{size["width"]}" '
+            f'src="data:image/png;base64,{b64encode(data).decode()}"/>'
+        )
+        return f"<h4>{escape(self.title or self.name)}</h4>{about}{image}"
 
 
 # --- from the file to the network -----------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
         601,
     )
     assert pickle.loads(pickle.dumps(s)) == s
-    assert "<svg" in s._repr_html_()
+    assert "data:image/png" in s._repr_html_()
 
 
 @pytest.mark.parametrize(
