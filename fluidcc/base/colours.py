@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["BLACK", "COLOURS", "GREY", "RED", "colour"]
 
-# Okabe and Ito's, which the colour-blind can tell apart, in an order of unlike greys for print; then
+# Okabe and Ito's, which the colour-blind can tell apart, neighbours of unlike greys for print; then
 # two dark ones of Paul Tol's. Black is for capacities and boundaries, red for margins and -1.
 COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#332288", "#882255",

@@ -218,7 +218,7 @@ class Board:
     def _knob(self, place: tuple[str, ...], unit: str, value: float, axis: str) -> Knob:
         label, size = scaled(place[-1], unit)
         usual = self._usual.setdefault(place, value)
-        return Knob(place, label.removesuffix(" [1]"), size, value, usual, axis)
+        return Knob(place, label, size, value, usual, axis)
 
     # --- as text ----------------------------------------------------------------------------------
 

@@ -8,16 +8,13 @@ import numpy as np
 from bokeh.models import ColumnDataSource, LinearColorMapper, VSpan
 from bokeh.plotting import figure
 
+from fluidcc.base.colours import GREY, RED, colour
 from fluidcc.explorer.scene import Chart, Scene
 from fluidcc.plotting.common import scaled
 from fluidcc.plotting.loops import TURN, margin_points, modulus_circle
 
 __all__ = ["Loci", "Map", "Plane", "Series"]
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, without black and yellow.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-GREY = "#888888"
-RED = "#D00000"
 REACH = 2.0  # half the width of a Nyquist plot
 LINES: dict[str, list[Any]] = {"xs": [], "ys": [], "name": [], "color": [], "dash": []}
 POINTS: dict[str, list[Any]] = {"x": [], "y": [], "what": [], "color": [], "marker": []}
@@ -62,11 +59,6 @@ def _place_legend(one: Any, where: str = "below") -> None:
     one.legend.border_line_alpha = 0
 
 
-def colour(k: int) -> str:
-    """Return the colour of the k-th flow or link."""
-    return COLOURS[k % len(COLOURS)]
-
-
 class Series:
     """Variables over time, those of pinned runs dashed."""
 
@@ -92,7 +84,7 @@ class Series:
                     continue
                 values = run[name]
                 label, size = scaled(name, values.attrs.get("units", "1"))
-                one.yaxis.axis_label = label.removesuffix(" [1]")
+                one.yaxis.axis_label = label
                 (owner,) = (dim for dim in values.dims if dim != "time")
                 for k, who in enumerate(values[owner].values):
                     data["xs"].append(run["time"].values)

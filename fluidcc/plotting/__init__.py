@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fluidcc.plotting.chart import stability_chart
 from fluidcc.plotting.loops import bode, nyquist, root_map
-from fluidcc.plotting.series import convergence_plane, phase_plane, timeseries
+from fluidcc.plotting.series import compare, convergence_plane, phase_plane, timeseries
 from fluidcc.plotting.verdicts import claims
 
 __all__ = [
-    "bode", "claims", "convergence_plane", "nyquist", "phase_plane", "root_map",
+    "bode", "claims", "compare", "convergence_plane", "nyquist", "phase_plane", "root_map",
     "stability_chart", "timeseries",
 ]  # fmt: skip

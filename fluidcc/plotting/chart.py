@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.base.arguments import explained, shown
+from fluidcc.base.colours import BLACK, GREY, colour
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
-from fluidcc.plotting.common import GREY, axes_for, legend, scaled, several, words
+from fluidcc.plotting.common import axes_for, in_symbols, legend, scaled, several, words
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +26,7 @@ DASHES = ("--", ":", "-.")
 
 def filled_chart(
     data: xr.Dataset, *, verdict: str = "stable", value: str | None = None,
-    over: Sequence[str] | Mapping[str, xr.DataArray] = (), ax: Any = None,
+    over: Sequence[str] | Mapping[str, xr.DataArray] = (), boundary: Any = None, ax: Any = None,
 ) -> Axes:  # fmt: skip
     """Draw a sweep over two axes.
 
@@ -44,6 +45,9 @@ def filled_chart(
         lines. A mapping may bring them from another sweep over the same two axes, with values of
         its own along them. Of a variable with other values than yes and no, such as a margin, the
         line is where it is 1.
+    boundary : BoundaryCurve, optional
+        Of `fluidcc.stability_boundary` over the same two parameters: drawn as the boundary, which
+        it is to 1e-9, in place of the line half-way between points of unlike verdicts.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -85,12 +89,21 @@ def filled_chart(
     (x, x_label), (y, y_label) = (_scaled(data[name]) for name in axes)
     if value is not None:
         _fill(one, x, y, data[value].transpose(*axes), data[verdict].transpose(*axes))
-    _boundary(one, x, y, data[verdict].transpose(*axes), f"{words(verdict)}: boundary", "k", "-")
+    yes, label = data[verdict].transpose(*axes), f"{words(verdict)}: boundary"
+    _hatch(one, x, y, yes)
+    if boundary is None:
+        _boundary(one, x, y, yes, label, BLACK, "-")
+    else:
+        places = dict(zip(_parameters(boundary), _bounds(boundary), strict=True))
+        if set(places) != set(axes):
+            raise InvalidInput(
+                f"the boundary is over {' and '.join(places)}, the sweep over {' and '.join(axes)}"
+            )
+        one.plot(*(places[name] for name in axes), color=BLACK, linewidth=1.6, label=label)
     for k, (name, more) in enumerate(_more(data, over, axes).items()):
         here, there = (_scaled(more[axis].assign_attrs(data[axis].attrs))[0] for axis in axes)
-        _boundary(
-            one, here, there, more.transpose(*axes), name, f"C{k + 1}", DASHES[k % len(DASHES)]
-        )
+        dashes = DASHES[k % len(DASHES)]
+        _boundary(one, here, there, more.transpose(*axes), name, colour(k + 1), dashes)
     one.set(xlabel=x_label, ylabel=y_label)
     for axis, places in (("x", x), ("y", y)):
         if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
@@ -130,7 +143,7 @@ def _more(data: Any, over: Any, axes: list[str]) -> dict[str, Any]:
 
 def _scaled(axis: Any) -> tuple[Any, str]:
     label, size = scaled(str(axis.name), str(axis.attrs.get("units", "1")))
-    return axis.values / size, label.removesuffix(" [1]")
+    return axis.values / size, in_symbols(label, str(axis.name))
 
 
 def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
@@ -154,10 +167,11 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
     levels: Any = [low - 0.5, low + 0.5]
     if high > low:
-        levels = MaxNLocator(LEVELS).tick_values(low, high)
+        ticks = MaxNLocator(LEVELS).tick_values(low, high)
+        levels = ticks[(ticks >= low) & (ticks <= high)]  # what is beyond them has its own colours
     shown = np.ma.masked_invalid(whole.T / size)
     drawn = one.contourf(x, y, shown, levels, extend="both", cmap="viridis")
-    one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
+    one.figure.colorbar(drawn, ax=one, label=label)
 
 
 def _between(values: Any, places: Any, enough: int) -> Any:
@@ -171,17 +185,33 @@ def _between(values: Any, places: Any, enough: int) -> Any:
     return filled
 
 
-def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: Any) -> None:
-    """The line half-way between neighbours of different verdicts, or where a margin is 1.
+def _hatch(one: Any, x: Any, y: Any, verdict: Any) -> None:
+    """Where the verdict is no, or there is none."""
+    outside = np.nan_to_num(np.asarray(verdict.values, dtype=float).T, nan=0.0)
+    one.contourf(x, y, outside, [-1.0, 0.5], colors=["white"], hatches=["////"])
 
-    Where the verdict of a solid line is no, it is hatched.
-    """
+
+def _parameters(curve: Any) -> tuple[str, str]:
+    if not hasattr(curve, "along"):
+        raise InvalidInput(
+            f"{shown(curve)} is no curve; give the result of fluidcc.stability_boundary(net, "
+            f"name, along=...)"
+        )
+    return curve.along, curve.name
+
+
+def _bounds(curve: Any) -> tuple[Any, Any]:
+    """Both parameters as drawn where the curve bounds the region of stability, NaN elsewhere."""
+    x = curve.x / scaled(curve.along, curve.along_units)[1]
+    y = curve.y / scaled(curve.name, curve.units)[1]
+    return x, np.where(curve.outermost, y, np.nan)
+
+
+def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: Any) -> None:
+    """The line half-way between neighbours of different verdicts, or where a margin is 1."""
     import matplotlib.lines as lines
 
     yes = np.asarray(verdict.values, dtype=float).T
-    if style == "-":
-        outside = np.nan_to_num(yes, nan=0.0)
-        one.contourf(x, y, outside, [-1.0, 0.5], colors=["white"], hatches=["////"])
     level = 0.5 if np.isin(yes[np.isfinite(yes)], (0.0, 1.0)).all() else 1.0
     if np.nanmin(yes) < level < np.nanmax(yes):
         line: dict[str, Any] = {"colors": [color], "linestyles": [style], "linewidths": 1.6}
@@ -204,7 +234,7 @@ def stability_chart(
     curves : BoundaryCurve or sequence of them, or Dataset of `fluidcc.sweep`
         Over the same two parameters. Of a sweep the margins are filled, with the boundary of
         stability and those of sufficient conditions on top: see
-        `fluidcc.plotting.chart.filled_chart` for `verdict`, `value` and `over`.
+        `fluidcc.plotting.chart.filled_chart` for `verdict`, `value`, `over` and `boundary`.
     labels : sequence of str, optional
         One for each.
     ax : Axes, optional
@@ -223,13 +253,7 @@ def stability_chart(
             f"{', '.join(of_a_sweep)} are for the Dataset of a sweep; leave them out for curves"
         )
     given = list(curves) if isinstance(curves, Sequence) else [curves]
-    for curve in given:
-        if not hasattr(curve, "along"):
-            raise InvalidInput(
-                f"{shown(curve)} is no curve; give the result of fluidcc.stability_boundary(net, "
-                f"name, along=...)"
-            )
-    if not given or any({(c.along, c.name)} != {(given[0].along, given[0].name)} for c in given):
+    if len({_parameters(curve) for curve in given}) != 1:
         raise InvalidInput("a chart needs one or more curves over the same two parameters")
     names = several(labels, "labels") if labels is not None else ["boundary"] * len(given)
     if len(names) != len(given):
@@ -237,10 +261,11 @@ def stability_chart(
             f"labels has {len(names)} entries for {len(given)} curves; give one for each"
         )
     (one,) = axes_for(ax, 1, (6.4, 4.6))
-    x_name, x_size = scaled(given[0].along, given[0].along_units)
-    y_name, y_size = scaled(given[0].name, given[0].units)
+    first = given[0]
+    x_name, x_size = scaled(first.along, first.along_units)
+    y_name, y_size = scaled(first.name, first.units)
     for k, (curve, name) in enumerate(zip(given, names, strict=True)):
-        x, y, color = curve.x / x_size, curve.y / y_size, f"C{k % 10}"
+        x, y, color = curve.x / x_size, curve.y / y_size, colour(k)
         bounds, other = np.where([curve.outermost, ~curve.outermost], y, np.nan)
         one.plot(x, bounds, color=color, linewidth=1.4, label=name)
         if not curve.outermost.all():
@@ -250,7 +275,7 @@ def stability_chart(
         places = np.concatenate([getattr(curve, axis) for curve in given])
         if places.min() > 0 and places.max() / places.min() > 8:
             getattr(one, f"set_{axis}scale")("log")
-    one.set(xlabel=x_name, ylabel=y_name)
+    one.set(xlabel=in_symbols(x_name, first.along), ylabel=in_symbols(y_name, first.name))
     one.grid(color=GREY, alpha=0.25, linewidth=0.5)
     legend(one)
     return one

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluidcc.base.arguments import shown
+from fluidcc.base.colours import COLOURS
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
 
@@ -16,14 +18,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "GREY", "MOST", "axes_for", "chosen", "legend", "require_result", "scaled", "several",
-    "words",
+    "MOST", "STYLE", "axes_for", "chosen", "in_symbols", "legend", "require_result", "scaled",
+    "several", "words",
 ]  # fmt: skip
+
+# Of every figure that is made here; `rc_context` takes it.
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.prop_cycle": f"cycler('color', {list(COLOURS)})",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.titlesize": "medium",
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": "small",
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+}
 
 # What is drawn for each unit: its name in the picture, and how many SI units it is.
 _SHOWN = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "bit": ("kbit", 1e3)}
 MOST = 12  # lines named in a legend
-GREY = "0.45"
 
 
 def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> list[Axes]:
@@ -32,9 +49,10 @@ def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> li
         import matplotlib.pyplot as plt
 
         size = size or (8.0, 1.0 + 2.2 * count)
-        figure, new = plt.subplots(
-            count, 1, sharex=True, squeeze=False, figsize=size, layout="constrained"
-        )
+        with plt.rc_context(STYLE):
+            figure, new = plt.subplots(
+                count, 1, sharex=True, squeeze=False, figsize=size, layout="constrained"
+            )
         figure.align_ylabels()
         return list(new[:, 0])
     given = list(np.ravel(np.asarray(ax, dtype=object)))
@@ -74,13 +92,30 @@ def several(names: Any, what: str) -> list[str]:
 
 
 def scaled(name: str, unit: str) -> tuple[str, float]:
-    """Label with unit of a quantity, and how many SI units one of the unit drawn is."""
+    """Label of a quantity, with its unit if it has one, and how many SI units the unit drawn is."""
     text, size = _SHOWN.get(unit, (unit, 1.0))
-    return f"{words(name)} [{text}]", size
+    return words(name) + (f" [{text}]" if text != "1" else ""), size
 
 
 def words(name: str) -> str:
     return name.replace("one_way", "one-way").replace("_", " ")
+
+
+def in_symbols(label: str, name: str) -> str:
+    """The label of `scaled` with a law's symbol as the law prints it: of "near.eta" and "LDCC_x".
+
+    A symbol is a letter or the name of a Greek one, with or without an index.
+    """
+    from sympy import Symbol, latex
+
+    owner, dot, last = name.rpartition(".")
+    if not dot and (state := re.fullmatch(r"([A-Z]\w+?)_(.+)", name)):
+        owner, last = state.groups()
+    stem = re.match(r"[A-Za-z]*", last)[0]  # type: ignore[index]
+    if len(stem) != 1 and not latex(Symbol(stem)).startswith("\\"):
+        return label
+    symbol = f"${latex(Symbol(last))}$" + (f" of {owner}" if owner else "")
+    return label.replace(words(name), symbol)
 
 
 def legend(ax: Axes) -> None:

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.base.arguments import explained, number, shown, whole
+from fluidcc.base.colours import BLACK, GREY, RED, colour
 from fluidcc.base.errors import InvalidInput
-from fluidcc.plotting.common import GREY, axes_for, legend
+from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.numerics.linear.margins import EigenLoci, Margins, eigenloci
+from fluidcc.plotting.common import axes_for, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["TURN", "bode", "margin_points", "modulus_circle", "nyquist", "root_map"]
 
-RED = "C3"
+SMOOTH = 1500  # frequencies, so that a curve has no corners
 TURN = np.exp(1j * np.linspace(0, 2 * np.pi, 181))
 
 
@@ -31,8 +34,25 @@ def _report(of: Any) -> Any:
         return stability(of)
     raise InvalidInput(
         f"a network or the result of fluidcc.stability is drawn, not {shown(of)}; give one of the "
-        f"two"
+        f"two, or for nyquist and bode a return ratio as a DelayLTI"
     )
+
+
+def _loop(
+    of: Any, low: float | None, high: float | None, at: str
+) -> tuple[EigenLoci, Margins, str]:
+    """Loci, margins and title of a return ratio, or of that of a report or a network."""
+    if isinstance(of, DelayLTI):
+        if at != "flows":
+            raise InvalidInput(f"at is {shown(at)}, but a DelayLTI is the return ratio itself")
+        margins = of.margins()  # refuses one that is not square
+        return eigenloci(of, low, high, SMOOTH), margins, ""
+    report = _report(of)
+    return report.eigenloci(low, high, at, SMOOTH), report.margins, _verdict(report)
+
+
+def _verdict(report: Any) -> str:
+    return f"{report.verdict}, {report.encirclements} encirclements of -1"
 
 
 @explained
@@ -41,63 +61,75 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
 
     Parameters
     ----------
-    of : Network or StabilityReport
+    of : Network, StabilityReport or DelayLTI
+        A DelayLTI is taken as the return ratio itself, closed by negative feedback.
     ax : Axes, optional
         Where to draw; by default a new figure.
     reach : float
         Half the width of the picture; loci outside are cut.
     at : {"flows", "links"}
-        Where the loop is broken, as for `StabilityReport.eigenloci`; margins are always those at
-        the flows.
+        Where the loop of a network is broken, as for `StabilityReport.eigenloci`; margins are
+        always those at the flows.
 
     Returns
     -------
     Axes
         Loci over positive frequencies (solid) and negative ones (dotted), arrows towards higher
         frequency; the points at which gain, phase and modulus margins are read.
+
+    Raises
+    ------
+    InvalidInput
+        If `of` is none of these, or a DelayLTI that is not square.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> ax = fc.plot.nyquist(fc.DelayLTI.transfer([2], [1, 1], delay=1.0))
     """
-    report = _report(of)
+    loci, margins, title = _loop(of, None, None, at)
     reach = number(reach, "reach", "a positive number", above=0.0)
     (one,) = axes_for(ax, 1, (7.6, 5.0))
-    loci = report.eigenloci(at=at)
     for k, locus in enumerate(loci.value):
-        color = f"C{k % 10}" if k % 10 != 3 else "C9"
-        one.plot(locus.real, locus.imag, color=color, linewidth=1.2,
-                 label="eigenloci, \u03c9 > 0" if k == 0 else None)  # fmt: skip
-        one.plot(locus.real, -locus.imag, color=color, linewidth=0.8, linestyle=":",
-                 label="\u03c9 < 0" if k == 0 else None)  # fmt: skip
-        _arrow(one, locus, reach, color)
+        first = k == 0
+        one.plot(locus.real, locus.imag, color=colour(k), linewidth=1.3,
+                 label="eigenloci, \u03c9 > 0" if first else None)  # fmt: skip
+        one.plot(locus.real, -locus.imag, color=colour(k), linewidth=0.9, linestyle=":",
+                 label="\u03c9 < 0" if first else None)  # fmt: skip
+        _arrow(one, locus, reach, colour(k))
+        _arrow(one, locus[::-1].conj(), reach, colour(k))
     dashed: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": "--"}
     one.plot(TURN.real, TURN.imag, **dashed, label="unit circle")
     one.plot([-1], [0], "+", color=RED, markersize=11, markeredgewidth=1.8, label="-1")
-    _mark_margins(one, report)
+    _mark_margins(one, margins)
     one.axhline(0, color=GREY, linewidth=0.5)
     one.axvline(0, color=GREY, linewidth=0.5)
-    one.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="real part of \u03bb(L) [1]",
-            ylabel="imaginary part of \u03bb(L) [1]", title=_title(report))  # fmt: skip
-    one.title.set_fontsize("medium")
+    one.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="real part of \u03bb(L)",
+            ylabel="imaginary part of \u03bb(L)")  # fmt: skip
+    _entitle(one, title)
     one.set_aspect("equal")
     legend(one)
     return one
 
 
-def _title(report: Any) -> str:
-    return f"{report.verdict}, {report.encirclements} encirclements of -1"
+def _entitle(one: Axes, title: str) -> None:
+    if title:
+        one.set_title(title, fontsize="medium")
 
 
 def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
-    """Which way frequency rises, in the middle of what is seen."""
+    """Which way frequency rises, after a third of what is seen."""
     seen = np.flatnonzero(
         (np.abs(locus.real) < reach) & (np.abs(locus.imag) < reach) & (np.abs(locus) > 0.1)
     )
     if len(seen) < 3:
         return
-    k = int(seen[len(seen) // 2])
-    k = min(max(k, 1), len(locus) - 1)
+    way = np.abs(np.diff(locus[seen], prepend=locus[seen[0]])).cumsum()
+    k = max(int(seen[np.searchsorted(way, way[-1] / 3)]), 1)
     a, b = locus[k - 1], locus[k]
-    one.annotate(
-        "", (b.real, b.imag), (a.real, a.imag), arrowprops={"arrowstyle": "-|>", "color": color}
-    )
+    head = {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0, "linewidth": 0,
+            "mutation_scale": 16}  # fmt: skip
+    one.annotate("", (b.real, b.imag), (a.real, a.imag), arrowprops=head)
 
 
 def margin_points(m: Any) -> list[tuple[str, str, complex]]:
@@ -118,11 +150,11 @@ def modulus_circle(m: Any) -> tuple[str, Any] | None:
     return f"modulus margin {m.modulus:.3g}", -1 + m.modulus * TURN
 
 
-def _mark_margins(one: Axes, report: Any) -> None:
+def _mark_margins(one: Axes, margins: Margins) -> None:
     hollow: dict[str, Any] = {"color": RED, "markersize": 5, "fillstyle": "none"}
-    for marker, label, at in margin_points(report.margins):
+    for marker, label, at in margin_points(margins):
         one.plot([at.real], [at.imag], marker, **hollow, label=label)
-    if circle := modulus_circle(report.margins):
+    if circle := modulus_circle(margins):
         label, points = circle
         one.plot(points.real, points.imag, color=RED, linewidth=0.7, label=label)
 
@@ -135,7 +167,8 @@ def bode(
 
     Parameters
     ----------
-    of : Network or StabilityReport
+    of : Network, StabilityReport or DelayLTI
+        A DelayLTI is taken as the return ratio itself, closed by negative feedback.
     ax : two Axes, optional
         Where to draw; by default a new figure.
     low, high : float, optional
@@ -146,23 +179,20 @@ def bode(
     list of Axes
         Modulus and phase, with the crossovers.
     """
-    report = _report(of)
+    loci, m, title = _loop(of, low, high, "flows")
     above, below = axes_for(ax, 2, (6.4, 5.4))
-    loci = report.eigenloci(low, high)
     keep = loci.omega > 0
     for k, locus in enumerate(loci.value):
-        color = f"C{k % 10}" if k % 10 != 3 else "C9"
         name = f"eigenlocus {k + 1}" if len(loci.value) > 1 else "eigenlocus"
-        above.loglog(loci.omega[keep], np.abs(locus[keep]), color=color, linewidth=1.2, label=name)
+        above.loglog(loci.omega[keep], np.abs(locus[keep]), color=colour(k), label=name)
         phase = np.degrees(np.unwrap(np.angle(locus[keep])))
-        below.semilogx(loci.omega[keep], phase, color=color, linewidth=1.2)
+        below.semilogx(loci.omega[keep], phase, color=colour(k))
     above.axhline(1, color=GREY, linewidth=0.7)
     bottom, top = below.get_ylim()
     for turn in range(-20, 21):
         level = -180 + 360 * turn
         if bottom <= level <= top:
             below.axhline(level, color=GREY, linewidth=0.7)
-    m = report.margins
     marks = (("crossover", m.crossover, "s"), ("phase crossover", m.phase_crossover, "o"))
     for name, omega, style in marks:
         if np.isfinite(omega) and omega > 0:
@@ -171,8 +201,8 @@ def bode(
                 linestyle="--" if style == "s" else ":",
                             label=f"{name} {omega:.3g} rad/s"
                              if one is above else None)  # fmt: skip
-    above.set(ylabel="modulus of \u03bb(L) [1]", title=_title(report))
-    above.title.set_fontsize("medium")
+    above.set(ylabel="modulus of \u03bb(L)")
+    _entitle(above, title)
     below.set(ylabel="phase of \u03bb(L) [\u00b0]", xlabel="frequency \u03c9 [rad/s]")
     legend(above)
     return [above, below]
@@ -201,17 +231,22 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     (one,) = axes_for(ax, 1, (6.4, 4.6))
     s = report.closed.roots(count=count)
     one.axvspan(0, max(1e-9, 0.3 * np.abs(s.real).max()), color=RED, alpha=0.06, linewidth=0)
-    one.plot(s.real, s.imag, "x", color="C0", label="closed loop")
+    one.plot(s.real, s.imag, "x", color=colour(0), label="closed loop")
     for name, system in report.closed.deviations().items():
         own = system.roots(count=2)
         one.plot(
-            own.real, own.imag, "o", color="C1", fillstyle="none", label=f"differences in {name}"
+            own.real,
+            own.imag,
+            "o",
+            color=colour(1),
+            fillstyle="none",
+            label=f"differences in {name}",
         )
-    one.axvline(0, color="black", linewidth=0.8)
+    one.axvline(0, color=BLACK, linewidth=0.8)
     one.axvline(-report.decay_rate, color=GREY, linewidth=0.8, linestyle="--",
                 label=f"decay rate {report.decay_rate:.3g} 1/s")  # fmt: skip
-    one.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", title=_title(report))
-    one.title.set_fontsize("medium")
+    one.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
+    _entitle(one, _verdict(report))
     right = max(float(s.real.max()), 0.0)
     one.set_xlim(1.05 * float(s.real.min()), right + 0.05 * float(np.ptp(s.real)) + 1e-6)
     legend(one)

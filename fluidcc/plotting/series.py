@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.base.arguments import explained, number, numbers
+from fluidcc.base.colours import BLACK, GREY, colour
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
 from fluidcc.plotting.common import (
-    GREY,
     MOST,
     axes_for,
     chosen,
+    in_symbols,
     legend,
     require_result,
     scaled,
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["convergence_plane", "phase_plane", "timeseries"]
+__all__ = ["compare", "convergence_plane", "phase_plane", "timeseries"]
+
+STYLES = ("-", "--", ":", "-.")  # of runs that are compared
 
 
 @explained
@@ -68,20 +71,86 @@ def timeseries(
     if not names:
         raise InvalidInput("variables is empty; name what to draw, such as 'rate'")
     for name in names:
-        if name not in ds.data_vars:
-            known = [str(n) for n in ds.data_vars]
-            hint = (
-                near(name, known)
-                if get_close_matches(name, known)
-                else f"it has {', '.join(known) or 'none'}"
-            )
-            raise UnknownName(f"the result has no variable {name!r}; {hint}")
+        _require_variable(ds, name)
     axes = axes_for(ax, len(names))
     for name, one in zip(names, axes, strict=True):
         _series(ds, name, chosen(ds, "flow", flows), chosen(ds, "link", links), one)
     if ax is None:
         _tidy(axes)
     return axes[0] if isinstance(variables, str) else np.array(axes, dtype=object)
+
+
+@explained
+def compare(
+    *runs: xr.Dataset,
+    variable: str = "rate",
+    labels: Sequence[str] | None = None,
+    flows: str | Sequence[str] | None = None,
+    links: str | Sequence[str] | None = None,
+    ax: Any = None,
+) -> Axes:
+    """Draw one variable of several runs into one axes: colours tell flows or links apart, styles of
+    lines the runs.
+
+    Parameters
+    ----------
+    *runs : Datasets of `fluidcc.simulate`
+        Two to four.
+    variable : str
+        Name in each of them.
+    labels : sequence of str, optional
+        One for each run; by default "run 1", "run 2", ...
+    flows, links : str or sequence of str, optional
+        Those to draw; by default all that each run has.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        If there are not two to four runs, or as many labels.
+    UnknownName
+        If a run has no such variable, flow or link.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> nets = [fc.dumbbell([fc.LDCC(w=w)], {"capacity": 3e6}, rtt=0.05) for w in (10e3, 20e3)]
+    >>> runs = [fc.simulate(net, until=5) for net in nets]
+    >>> ax = fc.plot.compare(*runs, variable="queueing_delay", labels=["10 kbit/s", "20 kbit/s"])
+    """
+    names = [f"run {k + 1}" for k in range(len(runs))]
+    if labels is not None:
+        names = several(labels, "labels")
+    if not 2 <= len(runs) <= len(STYLES) or len(names) != len(runs):
+        raise InvalidInput(
+            f"{len(runs)} runs and {len(names)} labels are given; give two to {len(STYLES)} runs, "
+            f"and a label for each"
+        )
+    for run in runs:
+        require_result(run)
+        _require_variable(run, variable)
+    (one,) = axes_for(ax, 1, (8.0, 3.8))
+    for run, label, style in zip(runs, names, STYLES, strict=False):
+        few, some = chosen(run, "flow", flows), chosen(run, "link", links)
+        _series(run, variable, few, some, one, style=style, of=f", {label}")
+    return one
+
+
+def _require_variable(ds: xr.Dataset, name: str) -> None:
+    if name in ds.data_vars:
+        return
+    known = [str(n) for n in ds.data_vars]
+    hint = (
+        near(name, known)
+        if get_close_matches(name, known)
+        else f"it has {', '.join(known) or 'none'}"
+    )
+    raise UnknownName(f"the result has no variable {name!r}; {hint}")
 
 
 def _tidy(axes: list[Axes]) -> None:
@@ -97,8 +166,11 @@ def _tidy(axes: list[Axes]) -> None:
             one.set_xlabel("")
 
 
-def _series(ds: xr.Dataset, name: str, flows: list[str], links: list[str], ax: Axes) -> None:
-    """One variable into one axes."""
+def _series(
+    ds: xr.Dataset, name: str, flows: list[str], links: list[str], ax: Axes, *,
+    style: str = "-", of: str = "",
+) -> None:  # fmt: skip
+    """One variable into one axes; `of` says of which run it is, where there are several."""
     data = ds[name]
     dim = next((str(d) for d in data.dims if d != "time"), "")
     known = chosen(ds, dim, None) if dim else []
@@ -108,15 +180,15 @@ def _series(ds: xr.Dataset, name: str, flows: list[str], links: list[str], ax: A
     for one in picked:
         y = data.sel({dim: one}).values / size
         if np.any(np.isfinite(y)):  # a flow without this state has none
-            color, width = f"C{known.index(one) % 10}", 1.2 if len(picked) <= MOST else 0.5
-            ax.plot(t, y, label=one, color=color, linewidth=width)
+            shade, width = colour(known.index(one)), 1.3 if len(picked) <= MOST else 0.5
+            ax.plot(t, y, style, label=f"{one}{of}", color=shade, linewidth=width)
     if name in ("rate", "throughput", "arrival_rate"):
-        _limits(ds, name, picked == known, links, ax)
+        _limits(ds, name, picked == known and not of, links, ax)
     ax.set_xlabel("time [s]")
-    ax.set_ylabel(label.removesuffix(" [1]"))
+    ax.set_ylabel(in_symbols(label, name))
     ax.margins(x=0)
     if np.nanmin(data.values, initial=0.0) >= 0:
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(bottom=0, auto=None)  # what is drawn later may still be higher
     ax.grid(alpha=0.3)
     legend(ax)
 
@@ -137,7 +209,7 @@ def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Ax
         c = ds["capacity"].sel(link=link).values / 1e6
         if c.tobytes() not in drawn:
             drawn.add(c.tobytes())
-            style: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
+            style: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}
             ax.step(t, c, where="post", label="capacity", zorder=1.6, **style)
 
 
@@ -179,9 +251,9 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
         )
     (one,) = axes_for(ax, 1, (6.0, 4.5))
     a, b = (ds["rate"].sel(flow=name).values / 1e6 for name in pair)
-    one.plot(a, b, color="C0", linewidth=1.0, label="rates")
-    one.plot(a[:1], b[:1], "o", color="C0", label=f"at {ds.time.values[0]:g} s")
-    one.plot(a[-1:], b[-1:], "s", color="C3", label=f"at {ds.time.values[-1]:g} s")
+    one.plot(a, b, color=colour(0), linewidth=1.0, label="rates")
+    one.plot(a[:1], b[:1], "o", color=colour(0), label=f"at {ds.time.values[0]:g} s")
+    one.plot(a[-1:], b[-1:], "s", color=colour(3), label=f"at {ds.time.values[-1]:g} s")
     room = None
     if ds.sizes["link"] == 1:
         last = ds.isel(time=-1)
@@ -198,7 +270,7 @@ def _plane(
     equal, full = lines
     one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label=equal)
     if room is not None:
-        one.plot([0, room], [room, 0], color="black", linestyle="--", linewidth=0.8, label=full)
+        one.plot([0, room], [room, 0], color=BLACK, linestyle="--", linewidth=0.8, label=full)
     one.set(xlim=(0, top), ylim=(0, top), xlabel=axes[0], ylabel=axes[1])
     one.set_aspect("equal")
     legend(one)

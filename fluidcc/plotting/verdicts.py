@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.base.arguments import explained, shown
+from fluidcc.base.colours import GREY
 from fluidcc.base.errors import InvalidInput
-from fluidcc.plotting.common import GREY, axes_for
+from fluidcc.plotting.common import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +65,7 @@ def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
     one.invert_yaxis()
     one.margins(x=0.1)
     one.set_xlabel("number of claims")
-    for side in ("top", "right"):
-        one.spines[side].set_visible(False)
+    one.grid(visible=False)
     return one
 
 

@@ -34,7 +34,7 @@ def test_the_boundary_and_conditions_are_where_they_are() -> None:
     sums = [np.sum(places, axis=1) for places in boundaries(ax)]
     for wanted in (1.0, 0.5):
         assert any(np.all(np.abs(s - wanted) <= 2 / (n - 1)) for s in sums), wanted
-    assert ax.get_xlabel() == "x"
+    assert ax.get_xlabel() == "$x$"
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
     assert texts == ["stable: boundary", "condition"]
     assert [a.get_ylabel() for a in ax.figure.axes][1] == "gain margin"
@@ -55,6 +55,24 @@ def test_conditions_may_come_from_another_sweep() -> None:
     plt.close(ax.figure)
     with pytest.raises(InvalidInput, match="must be a DataArray over x and y"):
         fc.plot.stability_chart(fine, over={"the paper's": rough.condition[0]})
+
+
+@pytest.mark.slow
+def test_the_exact_boundary_is_drawn() -> None:
+    net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    edges = (0.8e6, 1.2e6)
+    curve: Any = fc.stability_boundary(net, "eta", along="capacity", along_bounds=edges)
+    grid = {"capacity": np.linspace(0.8e6, 1.2e6, 3), "eta": [1.0, 2.0, 3.0]}
+    ds = fc.sweep(net, grid, ["stable"], executor="serial")
+    ax: Any = fc.plot.stability_chart(ds, boundary=curve)
+    (line,) = [one for one in ax.get_lines() if one.get_label() == "stable: boundary"]
+    np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.x / 1e6, curve.y]))
+    assert ax.get_ylabel() == r"$\eta$"
+    other = ds.rename(eta="w").assign_attrs(axes=["capacity", "w"])
+    with pytest.raises(InvalidInput, match="the boundary is over capacity and eta, the sweep over"):
+        fc.plot.stability_chart(other, boundary=curve)
+    with pytest.raises(InvalidInput, match="3 is no curve"):
+        fc.plot.stability_chart(ds, boundary=3)
 
 
 def test_one_verdict_everywhere_and_logarithmic_axes() -> None:

@@ -69,9 +69,28 @@ def test_chart_of_a_boundary() -> None:
     )
     ax = fc.plot.stability_chart(curve)
     np.testing.assert_allclose(_line(ax, "boundary"), np.column_stack([curve.x / 1e6, curve.y]))
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("capacity [Mbit/s]", "eta [1]")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("capacity [Mbit/s]", r"$\eta$")
     with pytest.raises(InvalidInput, match="labels has 2 entries for 1 curves"):
         fc.plot.stability_chart(curve, labels=["a", "b"])
+
+
+def test_a_return_ratio_of_ones_own_is_drawn_smoothly() -> None:
+    loop = fc.DelayLTI.transfer([2], [1, 1], delay=1.0)
+    ax = fc.plot.nyquist(loop)
+    ((x, y),) = _line(ax, "gain margin")
+    assert (x, y) == pytest.approx((-1 / loop.margins().gain, 0))
+    curve = _line(ax, "eigenloci") @ [1, 1j]
+    bends = np.diff(np.unwrap(np.angle(np.diff(curve[np.abs(curve) > 0.3]))))
+    assert np.abs(bends).max() < np.radians(5)
+    whole: Any = _line(ax, "eigenloci") @ [1, 1j]
+    for tip, branch in zip(ax.texts, (whole, whole[::-1].conj()), strict=True):
+        end, start = (np.argmin(np.abs(branch - complex(*at))) for at in (tip.xy, tip.xyann))  # type: ignore[attr-defined]
+        assert end > start  # towards higher frequency
+    assert _line(fc.plot.bode(loop)[0], "eigenlocus").shape[0] > 1000
+    with pytest.raises(InvalidInput, match="is square"):
+        fc.plot.nyquist(fc.DelayLTI([[-1.0]], [[1.0, 1.0]], [[1.0]], [[0.0, 0.0]]))
+    with pytest.raises(InvalidInput, match="the return ratio itself"):
+        fc.plot.nyquist(loop, at="links")
 
 
 def test_only_networks_and_reports_are_drawn() -> None:

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.base.colours import colour
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.plotting.common import in_symbols, scaled
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -79,13 +81,47 @@ def test_several_links_have_no_common_capacity(two_links: Any) -> None:
 def test_one_colour_for_a_flow_in_every_picture(one_link: Any) -> None:
     whole = fc.plot.timeseries(one_link, "rate")
     part = fc.plot.timeseries(one_link, "rtt", flows="udp")
-    assert lines(whole)["udp"].get_color() == lines(part)["udp"].get_color()
+    assert lines(whole)["udp"].get_color() == lines(part)["udp"].get_color() == colour(2)
+
+
+def test_runs_are_compared_in_one_picture(one_link: Any) -> None:
+    faster = one_link.assign(rate=(2 * one_link.rate).assign_attrs(one_link.rate.attrs))
+    ax = fc.plot.compare(one_link, faster, labels=["as it is", "twice"], flows=["a", "b"])
+    drawn = lines(ax)
+    assert set(drawn) == {"a, as it is", "b, as it is", "a, twice", "b, twice", "capacity"}
+    np.testing.assert_array_equal(
+        drawn["a, twice"].get_ydata(), 2 * drawn["a, as it is"].get_ydata()
+    )
+    assert drawn["a, twice"].get_color() == drawn["a, as it is"].get_color()
+    assert drawn["a, twice"].get_linestyle() != drawn["a, as it is"].get_linestyle()
+    assert ax.get_ylim()[0] == 0
+    assert ax.get_ylim()[1] > drawn["b, twice"].get_ydata().max()
+    for runs, labels in (([one_link], None), ([one_link] * 2, ["a"]), ([one_link] * 5, None)):
+        with pytest.raises(InvalidInput, match="give two to 4 runs, and a label for each"):
+            fc.plot.compare(*runs, labels=labels)
+    with pytest.raises(UnknownName, match="no variable 'rte'"):
+        fc.plot.compare(one_link, faster, variable="rte")
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "label"),
+    [
+        ("near.eta", "1", r"$\eta$ of near"),
+        ("T_s", "s", "$T_{s}$ [ms]"),
+        ("GCC_A", "bit/s", "$A$ of GCC [Mbit/s]"),
+        ("return_delay", "s", "return delay [ms]"),
+        ("b.return_delay", "s", "b.return delay [ms]"),
+        ("gain_margin", "1", "gain margin"),
+    ],
+)
+def test_symbols_are_as_in_the_law(name: str, unit: str, label: str) -> None:
+    assert in_symbols(scaled(name, unit)[0], name) == label
 
 
 def test_states_are_drawn_for_the_flows_that_have_them(one_link: Any) -> None:
     ax = fc.plot.timeseries(one_link, "LDCC_x")
     assert set(lines(ax)) == {"a", "b"}
-    assert ax.get_ylabel() == "LDCC x [Mbit/s]"
+    assert ax.get_ylabel() == "$x$ of LDCC [Mbit/s]"
     assert fc.plot.timeseries(one_link, "loss").get_ylabel() == "loss"
 
 
