@@ -223,7 +223,7 @@ def chart(
     data = fc.sweep(
         net,
         {"eta": gains, "long.rtt": trips},
-        ["stable", "gain_margin"],
+        ["stable", "gain_margin", "decay_rate"],
         refine=Refine("stable", 32),
     )
     first = perf_counter() - began
@@ -236,8 +236,8 @@ def chart(
     axis: Any = fc.plot.stability_chart(
         data, value="gain_margin", over={name: rules[name] for name in CONDITIONS}
     )
-    axis.set(xlabel="gain $\\eta$ of all flows", ylabel="round-trip propagation time of the long "
-                                                        "flow [ms]",
+    axis.set(xlabel="gain $\\eta$ of all flows",
+             ylabel="round-trip propagation time of the long flow [ms]",
              title="Three links, a flow over all of them and one on each")  # fmt: skip
     axis.figure.savefig(ROOT / file, dpi=120)
     many, failed = data.attrs["measured"], data.attrs["failed"] + rules.attrs["failed"]

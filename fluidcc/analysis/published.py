@@ -226,7 +226,7 @@ def _longest_path(net: Network, flows: float, capacity: float, which: int) -> fl
 def _johari_tan() -> PublishedLoop:
     net, exact, p, R = _one_user("johari_tan")
     total = (
-        net.flows["f"].law.parameter("kappa") * (1 + net.links["l"].law.parameter("B")) * p
+        net.flows["user"].law.parameter("kappa") * (1 + net.links["link"].law.parameter("B")) * p
     )  # kappa (p + x p')
     return _made(
         "johari_tan", DelayLTI.transfer([total], [1, 0], R), exact,
@@ -239,7 +239,7 @@ def _johari_tan() -> PublishedLoop:
 
 def _paganini() -> PublishedLoop:
     net, exact, _, R = _one_user("paganini")
-    gain = net.flows["f"].law.parameter("alpha")
+    gain = net.flows["user"].law.parameter("alpha")
     return _made(
         "paganini", DelayLTI.transfer([gain / R], [1, 0], R), exact,
         {"critical alpha": math.pi / 2},
@@ -251,7 +251,7 @@ def _paganini() -> PublishedLoop:
 
 def _scalable_tcp() -> PublishedLoop:
     net, exact, p, R = _one_user("scalable_tcp")
-    growth, B = net.flows["f"].law.parameter("a"), net.links["l"].law.parameter("B")
+    growth, B = net.flows["user"].law.parameter("a"), net.links["link"].law.parameter("B")
     # s dx = -(a/R) ((1 - p) + B e^{-sR}) dx, since a + b W = a/p: the bound a B < 1 (or pi/2) is
     # about the last part.
     return _made(

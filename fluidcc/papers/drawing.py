@@ -6,19 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.plotting.common import STYLE
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Figures", "plain_ticks"]
-
-_STYLE = {
-    "axes.grid": True,
-    "axes.titlesize": "medium",
-    "figure.titlesize": "medium",
-    "grid.alpha": 0.3,
-    "legend.fontsize": "small",
-    "legend.frameon": False,
-}
 
 
 class Figures(dict[str, Callable[[], "Figure"]]):
@@ -32,7 +25,7 @@ class Figures(dict[str, Callable[[], "Figure"]]):
 
     def __init__(self, **style: Any) -> None:
         super().__init__()
-        self.style: dict[Any, Any] = _STYLE | {
+        self.style: dict[Any, Any] = STYLE | {
             name.replace("_", "."): value for name, value in style.items()
         }
 
@@ -66,7 +59,9 @@ class Figures(dict[str, Callable[[], "Figure"]]):
             @wraps(draw)
             def drawn() -> Figure:
                 from matplotlib import rc_context
+                from matplotlib.colors import to_rgba
                 from matplotlib.figure import Figure
+                from matplotlib.lines import Line2D
 
                 usual = (
                     4.6 * columns + 3.2 * (columns == 1),
@@ -78,6 +73,8 @@ class Figures(dict[str, Callable[[], "Figure"]]):
                     draw(axes)
                     if title:
                         (axes.set_title if rows * columns == 1 else figure.suptitle)(title)
+                    for line in figure.findobj(Line2D):  # "C0" is looked up when a line is drawn
+                        line.set_color(to_rgba(line.get_color()))
                 return figure
 
             self[name] = drawn

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.base.arguments import explained, flag, shown
-from fluidcc.base.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.progress import bar_class, watched
+from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import scenarios
 from fluidcc.papers.model import VERDICTS, papers
 from fluidcc.papers.tables import Table, table
@@ -19,7 +20,7 @@ from fluidcc.papers.tables import Table, table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["reproduce"]
+__all__ = ["figure", "reproduce"]
 
 _MADE = "Made by `fluidcc reproduce`"  # in claims.md: by this a folder is known
 _MEANING = {
@@ -30,6 +31,31 @@ _MEANING = {
     "not given": "the paper prints nothing to compare with; what was taken is said",
     "out of a fluid's reach": "packets are needed",
 }
+
+
+@explained
+def figure(name: str) -> Figure:
+    """Return a figure of a paper, or of a ready scenario that has none, drawn anew.
+
+    Parameters
+    ----------
+    name : str
+        That of its file, such as ``"ldcc_fig5"``.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such figure.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.claims.figure("ldcc_fig2").savefig("ldcc_fig2.pdf")  # doctest: +SKIP
+    """
+    drawings = _drawings()
+    if name not in drawings:
+        raise UnknownName(f"there is no figure {name!r}; {near(str(name), drawings)}")
+    return drawings[name]()
 
 
 @explained
@@ -104,18 +130,19 @@ def _drawings() -> dict[str, Callable[[], Figure]]:
 
 
 def _scenario(name: str) -> Figure:
-    from matplotlib.figure import Figure
-
+    from fluidcc.papers.drawing import Figures
     from fluidcc.plotting import timeseries
 
     s = scenarios[name]
-    figure = Figure(figsize=(8.0, 5.6), layout="constrained")
-    axes = figure.subplots(2, 1, sharex=True)
-    run = s.simulate(progress=False)
-    told = "queueing_delay" if bool(run.queueing_delay.any()) else "link_price"
-    timeseries(run, ("rate", told), ax=axes)
-    axes[0].set_title(s.title or name, fontsize="medium")
-    axes[0].set_xlabel("")
+
+    def draw(axes: Any) -> None:
+        run = s.simulate(progress=False)
+        told = "queueing_delay" if bool(run.queueing_delay.any()) else "link_price"
+        timeseries(run, ("rate", told), ax=axes)
+        axes[0].set_xlabel("")
+
+    figure = Figures().panels(name, 2, size=(8.0, 5.6), sharex=True, title=s.title or name)(draw)()
+    figure.align_ylabels()
     return figure
 
 

@@ -26,7 +26,7 @@ DASHES = ("--", ":", "-.")
 
 def filled_chart(
     data: xr.Dataset, *, verdict: str = "stable", value: str | None = None,
-    over: Sequence[str] | Mapping[str, xr.DataArray] = (), boundary: Any = None, ax: Any = None,
+    over: Sequence[str] | Mapping[str, xr.DataArray] = (), ax: Any = None,
 ) -> Axes:  # fmt: skip
     """Draw a sweep over two axes.
 
@@ -36,7 +36,9 @@ def filled_chart(
         Over two numeric axes; the first is drawn across, the second up. Of a sweep over more, fix
         the others first: ``data.sel(w=2e4)``.
     verdict : str
-        The yes-or-no variable; its boundary is a solid line, and what is outside is hatched.
+        The yes-or-no variable; its boundary is a solid line, and what is outside is hatched. It is
+        drawn half-way between points of unlike verdicts; that of ``"stable"``, if the sweep has
+        measured ``"decay_rate"`` too, where that rate is zero.
     value : str, optional
         A variable that is drawn as filled contours, such as ``"gain_margin"``; by default the only
         one that is neither the verdict nor in `over`, if there is one.
@@ -45,9 +47,6 @@ def filled_chart(
         lines. A mapping may bring them from another sweep over the same two axes, with values of
         its own along them. Of a variable with other values than yes and no, such as a margin, the
         line is where it is 1.
-    boundary : BoundaryCurve, optional
-        Of `fluidcc.stability_boundary` over the same two parameters: drawn as the boundary, which
-        it is to 1e-9, in place of the line half-way between points of unlike verdicts.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -89,21 +88,14 @@ def filled_chart(
     (x, x_label), (y, y_label) = (_scaled(data[name]) for name in axes)
     if value is not None:
         _fill(one, x, y, data[value].transpose(*axes), data[verdict].transpose(*axes))
-    yes, label = data[verdict].transpose(*axes), f"{words(verdict)}: boundary"
-    _hatch(one, x, y, yes)
-    if boundary is None:
-        _boundary(one, x, y, yes, label, BLACK, "-")
-    else:
-        places = dict(zip(_parameters(boundary), _bounds(boundary), strict=True))
-        if set(places) != set(axes):
-            raise InvalidInput(
-                f"the boundary is over {' and '.join(places)}, the sweep over {' and '.join(axes)}"
-            )
-        one.plot(*(places[name] for name in axes), color=BLACK, linewidth=1.6, label=label)
+    signed = _signed(data, verdict, axes)
+    one.contourf(x, y, signed, [-np.inf, 0.0], colors=["white"], hatches=["////"])
+    _line(one, x, y, signed, 0.0, f"{words(verdict)}: boundary", BLACK, "-")
     for k, (name, more) in enumerate(_more(data, over, axes).items()):
         here, there = (_scaled(more[axis].assign_attrs(data[axis].attrs))[0] for axis in axes)
-        dashes = DASHES[k % len(DASHES)]
-        _boundary(one, here, there, more.transpose(*axes), name, colour(k + 1), dashes)
+        yes = np.asarray(more.transpose(*axes).values, dtype=float).T
+        level = 0.5 if np.isin(yes[np.isfinite(yes)], (0.0, 1.0)).all() else 1.0
+        _line(one, here, there, yes, level, name, colour(k + 1), DASHES[k % len(DASHES)])
     one.set(xlabel=x_label, ylabel=y_label)
     for axis, places in (("x", x), ("y", y)):
         if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
@@ -150,6 +142,7 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     """Filled contours through what was measured where the verdict is yes: elsewhere a margin is
     to another boundary.
     """
+    import pandas as pd
     from matplotlib.ticker import MaxNLocator
 
     found = values.values
@@ -162,6 +155,11 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     rich = max(2, int(known.sum(axis=0).max()) // 2)
     whole = _between(_between(sparse, x, rich).T, y, 2).T
     whole[np.asarray(yes.values, dtype=float) != 1.0] = np.nan
+    # up to the boundary, which is between this point and the next
+    table = pd.DataFrame(whole)
+    for axis in (0, 1):
+        table = table.ffill(axis=axis, limit=1).bfill(axis=axis, limit=1)
+    whole = table.to_numpy()
     if min(np.isfinite(whole).any(axis=1).sum(), np.isfinite(whole).any(axis=0).sum()) < 2:
         return  # all on one line
     low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
@@ -185,10 +183,24 @@ def _between(values: Any, places: Any, enough: int) -> Any:
     return filled
 
 
-def _hatch(one: Any, x: Any, y: Any, verdict: Any) -> None:
-    """Where the verdict is no, or there is none."""
-    outside = np.nan_to_num(np.asarray(verdict.values, dtype=float).T, nan=0.0)
-    one.contourf(x, y, outside, [-1.0, 0.5], colors=["white"], hatches=["////"])
+def _signed(data: Any, verdict: str, axes: list[str]) -> Any:
+    """A number at each point that is above zero where the verdict is yes, and zero between."""
+    yes = np.asarray(data[verdict].transpose(*axes).values, dtype=float).T == 1.0
+    size = np.ones(yes.shape)
+    if verdict == "stable" and "decay_rate" in data.data_vars:
+        rate = np.abs(data["decay_rate"].transpose(*axes).values.T)
+        size = np.where(np.isfinite(rate), rate, np.nanmax(rate, initial=0.0))
+    return np.where(yes, size, -size)
+
+
+def _line(
+    one: Any, x: Any, y: Any, values: Any, level: float, label: str, shade: str, style: str
+) -> None:
+    """Where values are at the level; in the legend also where they never are."""
+    if np.nanmin(values) < level < np.nanmax(values):
+        line: dict[str, Any] = {"colors": [shade], "linestyles": [style], "linewidths": 1.6}
+        one.contour(x, y, np.ma.masked_invalid(values), [level], **line)
+    one.plot([], [], color=shade, linestyle=style, label=label)
 
 
 def _parameters(curve: Any) -> tuple[str, str]:
@@ -198,25 +210,6 @@ def _parameters(curve: Any) -> tuple[str, str]:
             f"name, along=...)"
         )
     return curve.along, curve.name
-
-
-def _bounds(curve: Any) -> tuple[Any, Any]:
-    """Both parameters as drawn where the curve bounds the region of stability, NaN elsewhere."""
-    x = curve.x / scaled(curve.along, curve.along_units)[1]
-    y = curve.y / scaled(curve.name, curve.units)[1]
-    return x, np.where(curve.outermost, y, np.nan)
-
-
-def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: Any) -> None:
-    """The line half-way between neighbours of different verdicts, or where a margin is 1."""
-    import matplotlib.lines as lines
-
-    yes = np.asarray(verdict.values, dtype=float).T
-    level = 0.5 if np.isin(yes[np.isfinite(yes)], (0.0, 1.0)).all() else 1.0
-    if np.nanmin(yes) < level < np.nanmax(yes):
-        line: dict[str, Any] = {"colors": [color], "linestyles": [style], "linewidths": 1.6}
-        one.contour(x, y, np.ma.masked_invalid(yes), [level], **line)
-    one.add_line(lines.Line2D([], [], color=color, linestyle=style, label=label))
 
 
 # --- Stability charts: boundaries of stability over two parameters -------------------------------
@@ -234,7 +227,7 @@ def stability_chart(
     curves : BoundaryCurve or sequence of them, or Dataset of `fluidcc.sweep`
         Over the same two parameters. Of a sweep the margins are filled, with the boundary of
         stability and those of sufficient conditions on top: see
-        `fluidcc.plotting.chart.filled_chart` for `verdict`, `value`, `over` and `boundary`.
+        `fluidcc.plotting.chart.filled_chart` for `verdict`, `value` and `over`.
     labels : sequence of str, optional
         One for each.
     ax : Axes, optional

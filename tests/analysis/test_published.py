@@ -115,7 +115,8 @@ def test_the_longest_path_shrinks_with_capacity_and_grows_with_flows() -> None:
 
 def test_another_network_has_no_published_loop() -> None:
     with pytest.raises(
-        Unsupported, match=r"of Reno on one link of RED or PI, here 'f' \(DelayedPrimal\) on 'l'"
+        Unsupported,
+        match=r"of Reno on one link of RED or PI, here 'user' \(DelayedPrimal\) on 'link'",
     ):
         tcp_loops(scenarios["johari_tan"].net)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.base.errors import UnknownName
 from fluidcc.papers import reproduction
 from fluidcc.papers.ldcc import common as ldcc_common
 from fluidcc.papers.ldcc import figures as figures_ldcc
@@ -33,7 +35,14 @@ def test_axes_are_labelled_and_hold_data(name: str, monkeypatch: pytest.MonkeyPa
         drawn = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
         assert all(np.any(np.isfinite(y)) for y in drawn if y.size)
         for text in filter(None, (ax.get_xlabel(), ax.get_ylabel())):
-            assert "[" in text or text in ("Jain's index", "delay penalty v(e)", "loss")
+            assert "[1]" not in text, "a plain number has no unit"
+            assert "_" not in re.sub(r"\$.*?\$", "", text), "a raw name"
+
+
+def test_a_figure_is_had_by_its_name() -> None:
+    assert "LDCC, Fig. 2" in fc.claims.figure("ldcc_fig2").axes[0].get_title()
+    with pytest.raises(UnknownName, match="no figure 'ldcc_fg2'; did you mean 'ldcc_fig2'"):
+        fc.claims.figure("ldcc_fg2")
 
 
 def test_figure_2_is_the_penalty() -> None:

@@ -44,7 +44,8 @@ def corners(scheme: str, cycles: int) -> NDArray[np.float64]:
     "binomial_fig2",
     1,
     4,
-    size=(16, 4.6),
+    size=(13, 3.9),
+    sharey=True,
     title="Binomial paper, Fig. 2: rates of two flows, 40 cycles of the fluid from (20, 80)",
 )
 def fig2(axes: Any) -> None:
@@ -52,7 +53,7 @@ def fig2(axes: Any) -> None:
     for ax, scheme in zip(axes, FAIRNESS_SCHEMES, strict=True):
         convergence_plane(corners(scheme, 40), 100.0, label="cycles", ax=ax)
         ax.set_title(scheme)
-        ax.set(xlabel="rate x [C/100]", ylabel="rate y [C/100]")
+        ax.set(xlabel="rate $x$ [C/100]", ylabel="rate $y$ [C/100]" if ax is axes[0] else "")
         if ax is not axes[-1]:
             ax.get_legend().remove()
 
@@ -63,12 +64,12 @@ def fig3(axes: Any) -> None:
     plane, time = axes
     path = corners("IIAD", 1)
     convergence_plane(path, 100.0, label="IIAD, one cycle", ax=plane)
-    for name, point, shift in zip("ABC", path, ((3, 3), (-10, -8), (5, -2)), strict=True):
+    for name, point, shift in zip("ABC", path, ((5, 4), (-12, -11), (7, 3)), strict=True):
         plane.annotate(name, point, xytext=shift, textcoords="offset points")
     fairness = path.min(axis=1) / path.max(axis=1)
     seen = ", ".join(f"{v:.3f} in {name}" for name, v in zip("ABC", fairness, strict=True))
-    plane.set(title=f"(a) fairness {seen}", xlabel="rate x [C/100]", ylabel="rate y [C/100]")
-    plane.set(xlim=(10, 30), ylim=(70, 90))
+    plane.set(title=f"(a) fairness {seen}", xlabel="rate $x$ [C/100]", ylabel="rate $y$ [C/100]")
+    plane.set(xlim=(10, 30), ylim=(70, 90), xticks=range(10, 31, 5), yticks=range(70, 91, 5))
     plane.get_legend().remove()
     U, low = 100.0, 50.0
     for k, l in ((0, 1), (1, 0), (0.5, 0.5), (-1.5, 2)):
@@ -77,40 +78,45 @@ def fig3(axes: Any) -> None:
         x = (low ** (k + 1) + share * (U ** (k + 1) - low ** (k + 1))) ** (1 / (k + 1))
         e = binomial.efficiency(k, l, sigma, U)
         cycles = np.concatenate([share, 1 + share])
-        time.plot(cycles, np.tile(x, 2), label=f"k = {k:g}, e = {e:.3f}")
+        time.plot(cycles, np.tile(x, 2), label=f"$k$ = {k:g}, $e$ = {e:.3f}")
     time.set(xlabel="time [cycles]", ylabel="rate [U/100]", ylim=(0, 105))
     time.set_title("(b) steady state with L = U/2")
     time.legend(loc="lower right")
 
 
 def _efficiency(axes: Any, flows: tuple[int, ...], worst: int) -> None:
+    above, below = axes
     l = powers_of_fig4()
     for m in flows:
-        axes.plot(l, 100 * errors(m)[0], label=f"exact efficiency (28), n = {m}")
+        above.plot(l, 100 * errors(m)[0], label=f"exact (28), $n$ = {m}")
     _, one, two = errors(worst)
-    axes.plot(l, 100 * one, linestyle="--", label=f"error of one term (31), n = {worst}")
-    axes.plot(l, 100 * two, linestyle=":", label=f"error of two terms (32), n = {worst}")
-    axes.set(xlabel="power l [1]", ylabel="efficiency, relative error [%]", xlim=(l[0], l[-1]))
+    below.plot(l, 100 * one, "C2", label=f"one term (31), $n$ = {worst}")
+    below.plot(l, 100 * two, "C3", label=f"two terms (32), $n$ = {worst}")
+    aimd = 100 * binomial.efficiency(0, 1, BETA, 1.0)
+    above.plot(l, np.full(len(l), aimd), "k-.", linewidth=0.8, label="AIMD, $k$ = 0, $l$ = 1")
+    above.set(ylabel="efficiency [%]", xlim=(l[0], l[-1]))
+    below.set(xlabel="power $l$", ylabel="error of it [%]", ylim=(0, None))
+    for ax in axes:
+        ax.legend()
 
 
 @FIGURES.panels(
-    "binomial_fig4a", title=f"Binomial paper, Fig. 4(a): k = 1/2, W = 100, beta = {BETA:g}"
+    "binomial_fig4a",
+    2,
+    sharex=True,
+    title=rf"Binomial paper, Fig. 4(a): $k$ = 1/2, $W$ = 100, $\beta$ = {BETA:g}",
 )
-def fig4a(ax: Any) -> None:
+def fig4a(axes: Any) -> None:
     """Efficiency and the errors of its approximations for one flow."""
-    _efficiency(ax, (1,), 1)
-    ax.set_ylim(0, 105)
-    ax.legend()
+    _efficiency(axes, (1,), 1)
 
 
-@FIGURES.panels("binomial_fig4b", title="Binomial paper, Fig. 4(b): k = 1/2, W = 100")
-def fig4b(ax: Any) -> None:
+@FIGURES.panels(
+    "binomial_fig4b", 2, sharex=True, title="Binomial paper, Fig. 4(b): $k$ = 1/2, $W$ = 100"
+)
+def fig4b(axes: Any) -> None:
     """The same for 50 and 150 flows."""
-    _efficiency(ax, (50, 150), 150)
-    aimd = 100 * binomial.efficiency(0, 1, BETA, 1.0)
-    ax.plot([-0.5, 1], [aimd, aimd], "k-.", linewidth=0.8, label="AIMD, k = 0, l = 1")
-    ax.set_ylim(0, 130)
-    ax.legend(ncols=2, loc="upper center")  # above the curves
+    _efficiency(axes, (50, 150), 150)
 
 
 @FIGURES.panels("binomial_fig5", 1, 2, title="Binomial paper, Fig. 5: interval model, T1 link")
@@ -124,14 +130,14 @@ def fig5_growth(axes: Any) -> None:
         growth.semilogy(n, p / p[0], color=f"C{k}", linewidth=1.0, label=name)
         growth.plot(100, printed[name], "x", color=f"C{k}", markersize=8, zorder=5)
         ratio.semilogy(n, 100 * p, color=f"C{k}", linewidth=1.0, label=name)
-    growth.plot([], [], "x", color="0.4", label="printed s_100")
-    growth.plot(n, n**2, color="0.5", linewidth=0.8, linestyle=":", label="n^2, n^3")
+    growth.plot([], [], "x", color="0.4", label="printed $s_{100}$")
+    growth.plot(n, n**2, color="0.5", linewidth=0.8, linestyle=":", label="$n^2$, $n^3$")
     growth.plot(n, n.astype(float) ** 3, color="0.5", linewidth=0.8, linestyle=":")
-    growth.set(xlabel="flows n [1]", ylabel="loss over that of one flow, s_n [1]", xlim=(0, 102))
-    ratio.set(xlabel="flows n [1]", ylabel="loss p_n [%]", xlim=(0, 102))
+    growth.set(xlabel="flows $n$", ylabel="loss over that of one flow, $s_n$", xlim=(0, 102))
+    ratio.set(xlabel="flows $n$", ylabel="loss $p_n$ [%]", xlim=(0, 102))
     even = T1 / (np.arange(2, 14, 2) * 5e3)
     low = np.full(len(even), 2e-3)
-    ratio.plot(even, low, "C0|", markersize=10, label="C = 2 N lambda n (AIMD1)")
+    ratio.plot(even, low, "C0|", markersize=10, label=r"$C = 2 N \lambda n$ (AIMD1)")
     for ax in (growth, ratio):
         ax.legend(loc="lower right")
 
@@ -155,22 +161,27 @@ def fig8(axes: Any) -> None:
                 ax.loglog(list(found), lost, f"C{k}.-", label=name)
             ax.plot((2, 50), PRINTED[name], f"C{k}x", markersize=8)
     queue.plot([], [], "x", color="0.4", label="testbed (Table I)")
-    queue.set(ylabel="loss p_n [%]", title="automata on a drop-tail queue, 100 ms")
+    queue.set(ylabel="loss $p_n$ [%]", title="automata on a drop-tail queue, 100 ms")
     late.set(title="interval model, feedback two intervals late")
     for ax in (queue, late):
-        ax.set_xlabel("flows n [1]")
+        ax.set_xlabel("flows $n$")
+        ax.margins(x=0.08)
         plain_ticks(ax, NETWORK_FLOWS)
     queue.figure.legend(*queue.get_legend_handles_labels(), loc="outside right upper")
 
 
-@FIGURES.panels("binomial_iscc", title="ISCC, m_I = 20: constant and decaying losses, Section VI-A")
+@FIGURES.panels(
+    "binomial_iscc", title="ISCC, $m_I$ = 20: constant and decaying losses, Section VI-A"
+)
 def iscc_scaling(ax: Any) -> None:
     """Losses of ideally scalable schemes in the interval model beside the formula."""
     for i, (k, l) in enumerate(((-1.2, 2.0), (-1.5, 2.0), (-2.0, 3.0))):
         # the orbit of 200 flows with l = 3 is very long
         n = np.array(ISCC_FLOWS if l < 3 else ISCC_FLOWS[:-1])
         seen, closed = iscc_losses(k, l, len(n)), binomial.iscc_loss(k, l, 20, max(2.0, l), n)
-        ax.loglog(n, 100 * seen, f"C{i}o-", label=f"ISCC({k:g}, {l:g}), interval model")
-        ax.plot(n, 100 * closed, f"C{i}:", label="(34) with (39), (41)")
-    ax.set(xlabel="flows n [1]", ylabel="loss p_n [%]")
-    ax.legend(ncols=2)
+        ax.loglog(n, 100 * seen, f"C{i}o-", label=f"ISCC({k:g}, {l:g})")
+        ax.plot(n, 100 * closed, f"C{i}:")
+    ax.plot([], [], "o-", color="0.4", label="interval model")
+    ax.plot([], [], ":", color="0.4", label="(34) with (39), (41)")
+    ax.set(xlabel="flows $n$", ylabel="loss $p_n$ [%]")
+    ax.legend()

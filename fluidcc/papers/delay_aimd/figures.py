@@ -36,7 +36,7 @@ def fig1_vegas(ax: Any) -> None:
         ax.plot(run.time.values, run.backlog.values[:, 0] / PACKET, label=f"{n} flows")
         named = r"$n\alpha$" if n == 16 else None
         ax.axhline(n * target, color="0.5", linestyle=":", linewidth=1, label=named)
-    ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(0, 5), ylim=(0, 40))
+    ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(-0.04, 2), ylim=(-0.5, 40))
     ax.legend(loc="center right", bbox_to_anchor=(1, 0.6))
 
 
@@ -61,8 +61,8 @@ def fig2_backoff(axes: Any) -> None:
         low.plot(t, 1e3 * run.queueing_delay.values[:, 0], color="C1", label="queueing delay")
         low.axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\tau_0$")
         top.set_title(title)
-        low.set(xlabel="time [s]", xlim=(0, 30), ylim=(0, 66))
-    axes[0, 0].set(ylabel="window [packets]", ylim=(350, 1080))
+        low.set(xlabel="time [s]", xlim=(0, 30), ylim=(0, 95))
+    axes[0, 0].set(ylabel="window [packets]", ylim=(0, 1250))
     axes[1, 0].set_ylabel("queueing delay [ms]")
     axes[0, 0].legend(loc="upper right")
     axes[1, 0].legend(loc="upper right")
@@ -75,10 +75,11 @@ def _ratchet(axes: Any, flows: int, deltas: tuple[float, ...]) -> None:
         t, seen = run.time.values, 1e3 * smallest_rtt(run)
         ax.plot(t, 1e3 * run.rtt.values[:, 0], color="0.7", linewidth=0.8, label="round trip")
         for k in range(flows):
-            ax.plot(t, seen[:, k], color=f"C{k % 10}", label="smallest seen" if k == 0 else None)
+            label = "smallest seen" if flows == 1 else "smallest seen by each flow"
+            ax.plot(t, seen[:, k], color="C0", linewidth=1, label=label if k == 0 else None)
         ax.axhline(1e3 * T2, color="black", linestyle=":", linewidth=1, label="propagation delay")
         ax.set_title(rf"$\delta$ = {delta:g}")
-        ax.set(ylabel="round trip [ms]", ylim=(110, 300))
+        ax.set(ylabel="round trip [ms]", ylim=(110, None))
     axes[-1].set(xlabel="time [s]", xlim=(0, 25))
     axes[0].legend(ncols=3, loc="upper right")
 
@@ -179,15 +180,15 @@ def fig7_knee(axes: Any) -> None:
     left.semilogx(FLOWS, 100 * loss[:, 0], label="loss-based H-TCP", **grey)
     left.semilogx(FLOWS, 100 * found[:, 0], "o-", label="delay-based")
     left.legend()
-    left.set(ylabel="utilisation [%]", ylim=(0, 105), xlabel="flows n [1]")
+    left.set(ylabel="utilisation [%]", ylim=(90, 101), xlabel="flows $n$")
     right.semilogx(FLOWS, 1e3 * found[:, 2], "^-", label="largest")
     right.semilogx(FLOWS, 1e3 * found[:, 1], "o-", label="mean")
     right.semilogx(FLOWS, 1e3 * loss[:, 1], label="mean of loss-based H-TCP", **grey)
     closed = delay_aimd.mean_queueing_delay(TAU7, T7, delay_aimd.backoff_factor(T7, T7 + TAU7))
     named = "mean, constant increase and prompt feedback"
     right.axhline(1e3 * closed, color="black", linestyle=":", label=named)
-    right.axhline(30, color="C3", linestyle="--", label="what the paper's means stay below")
-    right.set(ylabel="queueing delay [ms]", xlabel="flows n [1]", ylim=(0, 180))
+    right.axhline(30, color="0.5", linestyle="--", label="what the paper's means stay below")
+    right.set(ylabel="queueing delay [ms]", xlabel="flows $n$", ylim=(0, 180))
     right.legend()
     for ax in (left, right):
         plain_ticks(ax, FLOWS)
@@ -238,6 +239,6 @@ def rtt_unfairness(ax: Any) -> None:
         ax.loglog(k, k**power, color="0.6", linestyle=style, label=f"power {power} of the ratio")
     plain_ticks(ax, (1, 1.5, 2, 3, 4, 6, 8), (1, 2, 5, 10, 20, 50))
     ax.margins(x=0.03)
-    ax.set_xlabel(f"round trip of the far flow over the near one's, {1e3 * NEAR:g} ms [1]")
-    ax.set_ylabel("rate of the near flow over the far one's [1]")
+    ax.set_xlabel(f"round trip of the far flow over the near one's, {1e3 * NEAR:g} ms")
+    ax.set_ylabel("rate of the near flow over the far one's")
     ax.legend()

@@ -34,8 +34,10 @@ def _throughput(ax: Any, r: Any) -> None:
     for i in range(5):
         ax.plot(t, bins.values[:, i] / 1e6, linewidth=1, label=f"source {i + 1}")
     for share in SHARES:
-        ax.axhline(share / 1e6, color="black", linestyle=":", linewidth=0.7)
-    ax.set(ylabel="rate [Mbit/s]", ylim=(0, 21), xlim=(0, float(r.time[-1])))
+        label = "fair shares" if share == SHARES[0] else None
+        ax.axhline(share / 1e6, color="black", linestyle=":", linewidth=0.9, label=label)
+    ax.grid(visible=False)
+    ax.set(ylabel="rate [Mbit/s]", ylim=(-0.3, 21.5), xlim=(0, float(r.time[-1])))
 
 
 def _transients(axes: Any, kinds: dict[str, str]) -> None:
@@ -43,50 +45,56 @@ def _transients(axes: Any, kinds: dict[str, str]) -> None:
     for row, (kind, name) in zip(axes, kinds.items(), strict=True):
         for ax, run, what in zip(row, (starting, stopping), ("started", "stopped"), strict=True):
             _throughput(ax, run(kind))
-            ax.set_title(f"{name}, {what} one by one (dotted: fair shares)")
-            ax.set_xlabel("time [s]")
-    axes[0, 1].legend(loc="upper left", frameon=True)
+            ax.set_title(f"{name}, {what} one by one")
+    for ax in axes[-1]:
+        ax.set_xlabel("time [s]")
+    named = axes[0, 0].get_legend_handles_labels()
+    axes[0, 0].figure.legend(*named, loc="outside lower center", ncols=6)
 
 
-@FIGURES.panels("ecf_fig6", 2, 2, size=(10, 6))
+@FIGURES.panels("ecf_fig6", 2, 2, size=(10, 6), sharey=True, title="ECF, Fig. 6: five sources")
 def fig6(axes: Any) -> None:
     """ECF with CBR and with Poisson sources."""
     _transients(axes, {"CBR": "ECF, CBR", "Poisson": "ECF, Poisson (seeded)"})
 
 
-@FIGURES.panels("ecf_fig7", 2, 2, size=(10, 6))
+@FIGURES.panels("ecf_fig7", 2, 2, size=(10, 6), sharey=True, title="ECF, Fig. 7: five sources")
 def fig7(axes: Any) -> None:
     """DCCP TCP-like and TFRC over adaptive RED."""
     _transients(axes, {"DCCP": "DCCP TCP-like over RED", "TFRC": "TFRC over RED"})
 
 
-@FIGURES.panels("ecf_fig8", 1, 3, size=(13.0, 4.0))
+@FIGURES.panels("ecf_fig8", 1, 3, size=(12.0, 4.6), title="ECF, Fig. 8: ECF and DCCP")
 def fig8(axes: Any) -> None:
     """Delay and jitter over the number of sources, and the shares of 30 sources."""
     delay, jitter, shares = axes
     kinds: dict[str, Any] = {
         "ECF": ("o-", COUNTS, lambda n, r: steady("CBR", "V1", n, r)),
-        "DCCP": ("s--", COUNTS[:2], dccp),
+        "DCCP (10 and 30 sources)": ("s--", COUNTS[:2], dccp),
         "DCCP, random marks": ("^:", COUNTS, lambda n, r: mean_field("TCP-like", "RED", n, r)),
     }
     for k, rtt in enumerate(RTTS):
-        for name, (mark, counts, run) in kinds.items():
-            found, label = [averages(run(n, rtt)) for n in counts], f"{name}, {1e3 * rtt:.0f} ms"
+        for mark, counts, run in kinds.values():
+            found = [averages(run(n, rtt)) for n in counts]
             for ax, what in ((delay, "delay"), (jitter, "jitter")):
                 seen = [1e3 * v[what] for v in found]
-                ax.semilogx(counts, seen, f"C{k}{mark}", label=label, markersize=4)
-    for ax, what in (delay, "mean queueing delay"), (jitter, "standard deviation of it"):
-        ax.set(xlabel="sources [1]", ylabel=f"{what} [ms]", ylim=(0, None))
+                ax.semilogx(counts, seen, f"C{k}{mark}", markersize=4)
+        delay.plot([], [], f"C{k}", linewidth=4, label=f"RTT {1e3 * rtt:.0f} ms")
+    for name, (mark, _, _) in kinds.items():
+        delay.plot([], [], mark, color="0.4", markersize=4, label=name)
+    delay.axhline(28, color="black", linewidth=0.8, label="set point, 28 ms")
+    for ax, what in (delay, "queueing delay, mean"), (jitter, "queueing delay, standard deviation"):
+        ax.set(xlabel="number of sources", ylabel=f"{what} [ms]", ylim=(0, None))
         plain_ticks(ax, COUNTS)
-    delay.set_title("ECF, Fig. 8: delay (dotted: 28 ms)")
-    delay.axhline(28, color="black", linestyle=":", linewidth=0.8)
-    jitter.legend(fontsize="x-small", loc="upper left")
+    delay.set_title("delay")
+    jitter.set_title("jitter")
+    delay.figure.legend(*delay.get_legend_handles_labels(), loc="outside lower center", ncols=7)
     for kind in ("CBR", "Poisson"):
         r = steady(kind, "V1", 30, 0.06)
         shares.plot(np.arange(1, 31), r.rate.mean("time") * 30 / C, ".-", label=f"ECF, {kind}")
-    shares.axhspan(0.98, 1.02, color="0.9")
-    shares.set(xlabel="source, by its start [1]", ylabel="share over the fair one [1]")
-    shares.set_title("30 sources, 60 ms (grey: 0.98 to 1.02)")
+    shares.axhspan(0.98, 1.02, color="0.9", label="0.98 to 1.02")
+    shares.set(xlabel="source, by its start", ylabel="share over the fair one")
+    shares.set_title("fairness: 30 sources, RTT 60 ms")
     shares.legend()
 
 
@@ -98,16 +106,18 @@ def loops(axes: Any) -> None:
     inner.plot(gains, ecf.inner_radius(gains), label="without computing delay")
     inner.plot(gains, ecf.inner_radius_late(gains), label="with one period of it")
     inner.axvspan(0.2, 0.5, color="0.9", label="recommended")
-    inner.set(xlabel="gain K [1]", ylabel="factor of an error in a period dT [1]", ylim=(0, 1.1))
+    inner.set(xlabel="gain $K$", ylabel="factor of an error in a period $dT$", ylim=(0, 1.1))
+    inner.set_title("inner loop: stable below 1")
     inner.legend()
     share, exact = np.linspace(0.01, 0.99, 99), np.linspace(0.05, 0.95, 19)
-    outer.plot(share, ecf.v1_radius(1.0, share), label="V1")
-    outer.plot(share, ecf.v2_radius(1.0, share), label="V2")
+    outer.plot(share, ecf.v1_radius(1.0, share), label="V1, closed form")
+    outer.plot(share, ecf.v2_radius(1.0, share), label="V2, closed form")
     for version in (1, 2):
         some = exact if version == 1 else exact[exact < 0.65]
         outer.plot(some, [outer_loop(version, 1.0, s).radius for s in some], "k.", markersize=4)
+    outer.plot([], [], "k.", markersize=4, label="sampled loop")
     outer.axhline(1, color="black", linewidth=0.8)
-    outer.set(xlabel=r"round trip over $T_{ECF}$ [1]", ylim=(0, 1.5))
-    outer.set_ylabel(r"factor of an error in a period $T_{ECF}$ [1]")
-    outer.set_title("dots: multipliers of the sampled loop")
+    outer.set(xlabel=r"round trip over $T_{ECF}$", ylim=(0, 1.5))
+    outer.set_ylabel(r"factor of an error in a period $T_{ECF}$")
+    outer.set_title("outer loop: stable below 1")
     outer.legend()

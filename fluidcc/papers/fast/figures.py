@@ -57,8 +57,18 @@ def fig2a(ax: Any) -> None:
 )
 def fig2b(ax: Any) -> None:
     """The same with the estimator."""
-    timeseries(arrivals("estimator"), ("rate",), ax=ax)
+    run = arrivals("estimator")
+    bins = (run.rate / 1e6).groupby_bins("time", np.arange(0, 5 * GAP + 0.5, 0.5), right=False)
+    low, mean, high = bins.min(), bins.mean(), bins.max()
+    t = [span.mid for span in mean.time_bins.values]
+    for k, flow in enumerate(run.flow.values):
+        about = f"{flow}, mean of half a second"
+        ax.plot(t, mean.sel(flow=flow), color=f"C{k}", label=about)
+        ax.fill_between(t, low.sel(flow=flow), high.sel(flow=flow), color=f"C{k}", alpha=0.2,
+                        linewidth=0, label="least to largest" if k == 0 else None)  # fmt: skip
+    ax.set(xlabel="time [s]", ylabel="rate [Mbit/s]", xlim=(0, 5 * GAP), ylim=(0, 120))
     _levels(ax, C / np.arange(1, 6) * PACKET / 1e6)
+    ax.legend(ncols=2)
 
 
 @FIGURES.panels(
@@ -79,7 +89,7 @@ def _ratios(ax: Any, across: Any, over: str, label: str) -> None:
     """The newcomer's rate over the others' mean, by each method."""
     for method, mark in _MARKS.items():
         ax.plot(across, ratios(method, over), marker=mark, label=method)
-    ax.set(xlabel=label, ylabel="newcomer's rate over the others' mean [1]")
+    ax.set(xlabel=label, ylabel="newcomer's rate over the others' mean")
 
 
 @FIGURES.panels(
@@ -89,8 +99,11 @@ def fig3a(ax: Any) -> None:
     """The newcomer's rate over the others' mean, by round-trip time."""
     _ratios(ax, 1e3 * np.array(RTTS), "rtt", "round-trip propagation delay [ms]")
     threshold = 1e3 * fast.rate_reduction_threshold(8, C, ALPHA)
-    ax.axhline(fast.unfairness(8), color="black", linestyle=":", label="(3) over (4)")
-    ax.axvline(threshold, color="0.5", linestyle="--", label="(7)")
+    ax.axhline(
+        fast.unfairness(8), color="black", linestyle=":", label="FAST in closed form, (3) over (4)"
+    )
+    label = "from here on rate reduction works, (7)"
+    ax.axvline(threshold, color="0.5", linestyle="--", label=label)
     ax.set_ylim(0, None)
     ax.legend()
 
@@ -100,9 +113,9 @@ def fig3a(ax: Any) -> None:
 )
 def fig3b(ax: Any) -> None:
     """The newcomer's rate over the others' mean, by their number."""
-    _ratios(ax, FLOWS, "n", "existing flows n [1]")
+    _ratios(ax, FLOWS, "n", "existing flows $n$")
     n = np.linspace(FLOWS[0], FLOWS[-1], 200)
-    ax.plot(n, fast.unfairness(n), "k:", label="(3) over (4)")
+    ax.plot(n, fast.unfairness(n), "k:", label="FAST in closed form, (3) over (4)")
     ax.set_ylim(0, None)
     ax.legend()
 
@@ -117,32 +130,36 @@ def fig3c(ax: Any) -> None:
         mean = found.mean(axis=1)
         at = np.array(PEAKS) / 1e6 + 0.4 * (k - 1)
         (line,) = ax.plot(at, mean, marker=mark, label=method)
-        ax.vlines(at, found.min(axis=1), found.max(axis=1), color=line.get_color())
+        label = "least to largest of the seeds" if k == 0 else None
+        ends = found.min(axis=1), found.max(axis=1)
+        ax.vlines(at, *ends, color=line.get_color(), alpha=0.5, linewidth=3, label=label)
     ax.axhline(1, color="0.5", linestyle=":")
     ax.set(
         xlabel="peak rate of the background [Mbit/s]",
-        ylabel="newcomer's rate over that of one that knows [1]",
-        ylim=(0, None),
+        ylabel="newcomer's rate over that of one that knows",
+        ylim=(0, 2.1),
     )
-    ax.legend(loc="upper center")
+    ax.legend(loc="upper center", ncols=2)
 
 
 @FIGURES.panels(
-    "fast_stability", title="FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets"
+    "fast_stability",
+    title="FAST: one flow is stable below its line; 100 Mbit/s, 1000 bytes, 50 packets",
 )
 def stability(ax: Any) -> None:
     """Where rates stabilize, with x = w/r and with the ack clock."""
-    for color, law, label in (("C0", StaticFAST, "x = w/r"), ("C1", FAST, "ack clock")):
+    for color, law, label in (("C0", StaticFAST, "$x = w/r$"), ("C1", FAST, "an ack clock")):
         curve = stability_boundary(
             alone(law, 0.1), "gamma", along="f0.return_delay", along_bounds=(0.005, 0.2)
         )
         assert isinstance(curve, BoundaryCurve)
         r = 0.05 + curve.x
-        ax.plot(1e3 * r, curve.y * r / TAU, label=f"{label}, by continuation")
+        ax.plot(1e3 * r, curve.y * r / TAU, color=color, label=f"boundary with {label}")
         for side in (0.95, 1.05):
             found, _ = growth(law(gamma=side * edge(law, 0.1) * TAU / 0.1), 0.1)
-            mark, does = ("o", "decays") if found < 0 else ("x", "grows")
-            named = f"simulation: {does}" if law is FAST else None
-            ax.plot(100, side * edge(law, 0.1), mark, color=color, markersize=7, label=named)
-    ax.set(xlabel="round-trip propagation delay r [ms]", ylabel=r"$\gamma r/\tau$ [1]", ylim=(0, 2))
+            mark = "o" if found < 0 else "x"
+            ax.plot(100, side * edge(law, 0.1), mark, color=color, markersize=7)
+    for mark, does in (("o", "dies out"), ("x", "grows")):
+        ax.plot([], [], mark, color="0.4", label=f"simulated: a swing {does}")
+    ax.set(xlabel="round-trip propagation delay $r$ [ms]", ylabel=r"$\gamma r/\tau$", ylim=(0, 2))
     ax.legend(loc="center right")

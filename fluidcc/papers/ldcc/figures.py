@@ -14,6 +14,7 @@ from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.sufficient import sufficient_conditions
+from fluidcc.base.colours import RED
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.links import DropTail
 from fluidcc.metrics import jain
@@ -34,7 +35,8 @@ from fluidcc.papers.ldcc.stability import (
     critical_gains,
     parking_lot_network,
 )
-from fluidcc.plotting import timeseries
+from fluidcc.plotting import compare, timeseries
+from fluidcc.plotting.common import legend
 from fluidcc.sources import LDCC
 from fluidcc.symbols import e, e_b
 
@@ -48,7 +50,7 @@ STYLES = {
     "exact, frozen delays": "k-",
     "-1/M rule": "C1-",
     "convex hull, exact radius": "C3-.",
-    "eta divided by M": "w:",
+    r"$\eta$ divided by M": "C5:",
 }
 
 
@@ -58,7 +60,7 @@ STYLES = {
     len(HOPS),
     sharey=True,
     sharex="row",
-    size=(4 * 3.4, 7.2),
+    size=(11.6, 6.6),
     title="LDCC, w = 20 kbit/s, $\\beta$ = 0.1: parking lots of M links, stable below the line",
 )
 def delay_driven(rows: Any) -> None:
@@ -66,19 +68,19 @@ def delay_driven(rows: Any) -> None:
     condition."""
     across = {
         "rate of each flow [Mbit/s]": (np.geomspace(0.25e6, 25e6, POINTS), None),
-        "RTT of the long flow over the others' [1]": (None, np.geomspace(1, 30, POINTS)),
+        "RTT ratio, long to short": (None, np.geomspace(1, 30, POINTS)),
     }
     for row, (label, (rates, ratios)) in zip(rows, across.items(), strict=True):
         for ax, hops in zip(row, HOPS, strict=True):
             filled = _panel(ax, hops, rates, ratios)
             ax.set_xlabel(label)
-            held = f"RTT ratio {RATIO:g}" if rates is not None else f"{RATE / 1e6:g} Mbit/s a flow"
-            ax.set_title(f"M = {hops}, {held}")
-        row[0].set_ylabel(r"gain $\eta$ [1]")
+            ax.set_title(f"M = {hops}")
+        held = f"RTT ratio {RATIO:g}" if rates is not None else f"{RATE / 1e6:g} Mbit/s a flow"
+        row[0].set_ylabel(rf"gain $\eta$ ({held})")
     figure, named = rows[0, -1].figure, rows[0, -1].get_legend_handles_labels()
-    label = "exact gain margin, frozen delays [1]"
+    label = "exact gain margin, frozen delays"
     figure.colorbar(filled, ax=rows, label=label, shrink=0.7, ticks=LEVELS)
-    figure.legend(*named, frameon=True, loc="outside lower center", ncols=6, facecolor="0.75")
+    figure.legend(*named, loc="outside lower center", ncols=6)
 
 
 def critical_gain(network: Callable[[float], Network]) -> float:
@@ -110,8 +112,9 @@ def _panel(ax: Any, hops: int, rates: Any, ratios: Any) -> Any:
     kept = [critical_gain(partial(parking_lot_network, hops, rate[i], ratio[i])) for i in some]
     hollow = {"color": "k", "markerfacecolor": "none", "markersize": 5}
     ax.plot(x[some], kept, "o", label="exact, queues conserve flow", **hollow)
-    ax.axhline(0.4, color="0.85", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
+    ax.axhline(0.4, color="k", linestyle="--", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
     ax.set(xscale="log", yscale="log", ylim=(GAINS[0], GAINS[-1]))
+    ax.grid(visible=False)
     ax.set_facecolor("0.93")
     plain_ticks(ax, (0.3, 1, 3, 10, 30), (0.2, 0.4, 1, 2, 4))
     return filled
@@ -131,20 +134,22 @@ def loss_driven(axes: Any) -> None:
     """Critical gains of two flows that losses drive, exact and by the conditions of pi/2."""
     rates, ratios = np.geomspace(0.1e6, 10e6, POINTS // 3), np.geomspace(1, 30, POINTS // 3)
     by_rate, by_ratio = [(float(r), RATIO) for r in rates], [(RATE, float(r)) for r in ratios]
-    labels = "rate of each flow [Mbit/s]", "RTT of one flow over the other's [1]"
+    labels = "rate of each flow [Mbit/s]", "RTT of one flow over the other's"
     fixed = f"RTT ratio {RATIO:g}", f"{RATE / 1e6:g} Mbit/s a flow"
     cases = zip(axes, (rates / 1e6, ratios), (by_rate, by_ratio), labels, fixed, strict=True)
-    conditions = {"Vinnicombe": "C0--", "Johari-Tan": "C1:", "convex hull": "C3-."}
+    # they nearly coincide: the wide lines are under the narrow ones
+    conditions = {"Vinnicombe": ("C4", 6.0), "Johari-Tan": ("C1", 3.5), "convex hull": ("C3", 1.3)}
     for ax, x, lots, label, held in cases:
         found = [sufficient_conditions(losing(*lot, 0.4)) for lot in lots]
         exact = [critical_gain(partial(losing, *lot)) for lot in lots]
         ax.plot(x, exact, "k", label="exact")
-        for name, style in conditions.items():
-            ax.plot(x, [0.4 * v[name].margin for v in found], style, label=name)
+        for name, (shade, width) in conditions.items():
+            allowed = [0.4 * v[name].margin for v in found]
+            ax.plot(x, allowed, color=shade, linewidth=width, label=name)
         ax.axhline(0.4, color="0.7", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
         ax.set(xscale="log", yscale="log", xlabel=label, title=f"losses only, {held}")
         plain_ticks(ax, (0.1, 0.3, 1, 3, 10, 30), (0.2, 0.4, 1, 2, 4))
-    axes[0].set_ylabel(r"critical gain $\eta$ [1]")
+    axes[0].set_ylabel(r"critical gain $\eta$")
     axes[0].legend(loc="center", bbox_to_anchor=(0.5, 0.27))
 
 
@@ -173,7 +178,7 @@ def fig12(axes: Any) -> None:
     moving.legend(loc="center right")
 
 
-@FIGURES.panels("ldcc_fig13", size=(8.8, 3.3))
+@FIGURES.panels("ldcc_fig13", size=(8.8, 4.2))
 def fig13(ax: Any) -> None:
     """Mean one-way delay over the capacity, with what lies between the least and the largest."""
     dots = np.array(beside.CAPACITIES)
@@ -186,13 +191,15 @@ def fig13(ax: Any) -> None:
     exact = beside.closed()
     mean, most = (1e3 * (beside.DELAY + v) for v in (exact.queue_mean, exact.queue_max))
     ax.plot(fine / 1e6, np.full(len(fine), mean), color="C2", label="GCC, mean of its limit cycle")
-    filled = {"color": "C2", "alpha": 0.2, "linewidth": 0, "label": "GCC, all of it"}
+    filled = {"color": "C2", "alpha": 0.2, "linewidth": 0, "label": "GCC, least to largest"}
     ax.fill_between(fine / 1e6, 1e3 * beside.DELAY, most, **filled)
     run = [1e3 * float(beside.cycle(c).mean.one_way_delay[0]) for c in beside.CAPACITIES]
     ax.plot(dots / 1e6, run, "o", color="C2", markersize=4)
     ax.set(xlabel="capacity [Mbit/s]", ylabel="one-way delay [ms]", ylim=(0, None))
-    ax.set(title=f"LDCC, Fig. 13 (NADA with R_MAX = {beside.R_MAX / 1e6:g} Mbit/s; dots: runs)")
-    ax.margins(x=0)
+    ax.set(
+        title=rf"LDCC, Fig. 13 (NADA with $R_{{MAX}}$ = {beside.R_MAX / 1e6:g} Mbit/s; dots: runs)"
+    )
+    ax.set_xlim(0.45, 3.05)
     ax.legend()
 
 
@@ -240,8 +247,8 @@ def conditions(axes: Any) -> None:
             xlim=(0.3, 4.5),
             ylim=both,
             title=label,
-            xlabel=r"exact critical gain $\eta$, frozen delays [1]",
-            ylabel=r"gain $\eta$ that the condition allows [1]",
+            xlabel=r"exact critical gain $\eta$, frozen delays",
+            ylabel=r"gain $\eta$ that the condition allows",
         )
         plain_ticks(ax, (0.5, 1, 2, 4), (0.1, 0.2, 0.5, 1, 2, 4))
     axes[0].legend(loc="upper left")
@@ -256,11 +263,13 @@ def each_user(ax: Any) -> None:
     loop = local_loop(operating_point(net))
     omega = np.geomspace(2.0, 400, 20000)
     G, F = loop.user(1j * omega), loop.eigenloci(omega)[:, 0]
-    for curve, label, style in zip(G, ("G, RTT 50 ms", "G, RTT 250 ms"), ("-", "--"), strict=True):
+    for curve, trip, style in zip(G, (50, 250), ("-", "--"), strict=True):
+        label = f"$G_r$ of a user with RTT {trip} ms: passes -1 on the right"
         ax.plot(curve.real, curve.imag, style, label=label)
-    ax.plot(F.real, F.imag, color="black", linewidth=1.2, label="eigenvalue of F")
-    ax.plot([-1], [0], "+", color="tab:red", markersize=12, markeredgewidth=2)
-    ax.set(xlim=(-2.2, 0.6), ylim=(-1.6, 1), xlabel="real part [1]", ylabel="imaginary part [1]")
+    label = "eigenvalue of the network: encircles -1"
+    ax.plot(F.real, F.imag, color="black", linewidth=1.2, label=label)
+    ax.plot([-1], [0], "+", color=RED, markersize=12, markeredgewidth=2, label="-1")
+    ax.set(xlim=(-1.6, 0.4), ylim=(-0.75, 0.45), xlabel="real part", ylabel="imaginary part")
     ax.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     ax.legend(loc="lower right")
 
@@ -282,8 +291,8 @@ def sampled(ax: Any) -> None:
     ax.set(
         xscale="log",
         ylim=(0.6, 1.15),
-        xlabel="update interval over round-trip time, T_s/RTT [1]",
-        ylabel="largest multiplier over one RTT [1]",
+        xlabel="update interval over round-trip time, $T_s$/RTT",
+        ylabel="largest multiplier over one RTT",
     )
     ax.legend()
 
@@ -291,6 +300,7 @@ def sampled(ax: Any) -> None:
 # --- The other figures of the paper
 
 # When flows of a scenario have settled, and to what: dotted in its figure.
+_TWINS = ("ldcc_fig5", "ldcc_fig6")
 _SETTLED = ((60.0, 100.0), (200.0, 260.0), (310.0, 350.0))
 
 
@@ -301,7 +311,13 @@ def _over_time(name: str, variables: tuple[str, ...], axes: Any) -> None:
     flows = [f for f in net.flow_names if f != "udp"]
     on = r.rate > 0  # a flow that is off has no delay and no loss
     r = r.assign({v: r[v].where(on).assign_attrs(r[v].attrs) for v in variables if v != "rate"})
-    timeseries(r, variables, flows=flows, ax=axes)
+    timeseries(r, "rate", ax=axes[0])
+    timeseries(r, variables[1:], flows=flows, ax=axes[1:])
+    if name in _TWINS:  # the first two have the same course
+        for ax in axes:
+            (line,) = (one for one in ax.get_lines() if one.get_label() == "flow2")
+            line.set_linestyle((0, (4, 4)))
+        legend(axes[0])
     for start, stop in _SETTLED:
         eq = equilibrium(net, at=0.5 * (start + stop))
         sending = [f for f in flows if float(eq.rate.sel(flow=f)) > 0]
@@ -327,19 +343,19 @@ fig5, fig6, fig10, fig11 = (
 
 
 @FIGURES.panels(
-    "ldcc_fig2", title=r"LDCC, Fig. 2: penalty (17) with $e_b$ = p, T = 100 ms, $\beta$ = 0.1"
+    "ldcc_fig2", title=r"LDCC, Fig. 2: penalty (17) with $e_b = p$, $T$ = 100 ms, $\beta$ = 0.1"
 )
 def fig2(ax: Any) -> None:
     """The delay penalty over the one-way delay."""
     v, delay = lambdify((e, e_b, T, beta), V, "numpy"), np.linspace(0, 1.0, 1001)
     for p in (0.025, 0.05, 0.1):
         seen = delay[delay >= p]
-        ax.plot(seen * 1e3, v(seen, p, 0.1, 0.1), label=f"p = {p * 1e3:g} ms")
+        ax.plot(seen * 1e3, v(seen, p, 0.1, 0.1), label=f"$p$ = {p * 1e3:g} ms")
     ax.axhline(0.1, color="black", linestyle="--", linewidth=0.8)
     ax.text(995, 0.0985, r"$\beta$", ha="right", va="top")
     ax.axvline(100, color="0.6", linestyle=":", linewidth=1)
-    ax.text(106, 0.094, "T", color="0.4")
-    ax.set(xlabel="one-way delay e [ms]", ylabel="delay penalty v(e)")
+    ax.text(106, 0.094, "$T$", color="0.4")
+    ax.set(xlabel="one-way delay $e$ [ms]", ylabel="delay penalty $v(e)$")
     ax.set(xlim=(0, 1000), ylim=(0, 0.105))
     ax.legend(loc="lower right")
 
@@ -357,7 +373,9 @@ def fig7(axes: Any) -> None:
     beyond = 2 * W_OVER_BETA / 1e6 + 0.006
     close.text(beyond, 0.9961, r"$2w/\beta$, where q = 2T", color="0.4", fontsize="small")
     ax.set(ylabel="Jain's index", title="LDCC, Fig. 7 (propagation delays chosen)")
-    close.set(xlim=(0.24, 0.55), ylim=(0.996, 1.0002), title="the same near 1: not monotone")
+    close.set(
+        xlim=(0.24, 0.55), ylim=(0.996, 1.0002), title="the same from 0.996 to 1: not monotone"
+    )
     ax.legend(loc="lower left")
     for one in (ax, close):
         one.set_xlabel("normalised capacity c/4 [Mbit/s]")
@@ -375,7 +393,7 @@ def fig8(ax: Any) -> None:
     ax.plot(share, share / 2, color="0.5", linewidth=0.8, linestyle=":", label="half of it")
     ax.set(
         xlabel="normalised capacity c/4 [Mbit/s]",
-        ylabel="highest and lowest rate [Mbit/s]",
+        ylabel=r"highest ($\blacktriangle$) and lowest ($\blacktriangledown$) rate [Mbit/s]",
         xlim=(share[0], share[-1]),
         ylim=(0, None),
     )
@@ -410,9 +428,22 @@ def starvation(axes: Any) -> None:
     """A burst on an endless buffer: the penalty alone keeps the rate above w/beta, its derivative
     term does not."""
     r = burst()
-    timeseries(r, ("rate", "queueing_delay"), flows=["ldcc"], ax=axes)
+    timeseries(r, ("rate", "queueing_delay"), ax=axes)
     floor = W_OVER_BETA / 1e6
     axes[0].axhline(floor, color="black", linestyle=":", linewidth=1.2, label=r"$w/\beta$")
-    axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1.02))
-    axes[0].set_title("LDCC below w/beta without losses: a burst of 3 c from 40 to 42 s")
+    legend(axes[0])
+    axes[0].set_title(r"LDCC below $w/\beta$ without losses: a burst of 3 c from 40 to 42 s")
     axes[0].set_xlabel("")
+
+
+@FIGURES.panels("p2", 2, sharex=True, title="P1 and P2: three LDCC flows on one link")
+def frozen_and_fifo(axes: Any) -> None:
+    """Rates with constant feedback delays and with feedback through the queue, and by how much
+    they differ."""
+    runs = [scenarios[name].simulate(progress=False) for name in ("p1", "p2")]
+    compare(*runs, labels=["frozen (P1)", "FIFO (P2)"], ax=axes[0])
+    gap = (runs[1].rate - runs[0].rate) / 1e3
+    for k, flow in enumerate(gap.flow.values):
+        axes[1].plot(gap.time, gap.sel(flow=flow), f"C{k}")
+    axes[0].set_xlabel("")
+    axes[1].set(xlabel="time [s]", ylabel="FIFO less frozen [kbit/s]")
