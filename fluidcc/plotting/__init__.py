@@ -1,17 +1,19 @@
 """Pictures of results. Each function draws into `ax` or a new figure, and returns the axes.
 
 Rates are in Mbit/s, delays in ms; labels carry the unit. Matplotlib is imported when a picture is
-first drawn.
+first drawn. `STYLE` holds its settings for new figures; figures of one's own look alike after
+``plt.rcParams.update(fc.plot.STYLE)``.
 """
 
 from __future__ import annotations
 
 from fluidcc.plotting.chart import stability_chart
+from fluidcc.plotting.common import STYLE
 from fluidcc.plotting.loops import bode, nyquist, root_map
 from fluidcc.plotting.series import compare, convergence_plane, phase_plane, timeseries
 from fluidcc.plotting.verdicts import claims
 
 __all__ = [
-    "bode", "claims", "compare", "convergence_plane", "nyquist", "phase_plane", "root_map",
+    "STYLE", "bode", "claims", "compare", "convergence_plane", "nyquist", "phase_plane", "root_map",
     "stability_chart", "timeseries",
 ]  # fmt: skip

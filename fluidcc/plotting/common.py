@@ -49,10 +49,9 @@ def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> li
         import matplotlib.pyplot as plt
 
         size = size or (8.0, 1.0 + 2.2 * count)
+        figure = plt.figure(figsize=size, layout="constrained")  # may choose a backend, for good
         with plt.rc_context(STYLE):
-            figure, new = plt.subplots(
-                count, 1, sharex=True, squeeze=False, figsize=size, layout="constrained"
-            )
+            new = figure.subplots(count, 1, sharex=True, squeeze=False)
         figure.align_ylabels()
         return list(new[:, 0])
     given = list(np.ravel(np.asarray(ax, dtype=object)))
