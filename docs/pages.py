@@ -46,7 +46,7 @@ API = {
     "Pictures": "plot",
     "Figures of merit": "metrics",
     "Closed forms": "formulas",
-    "Claims": "claims.table claims.reproduce",
+    "Claims": "claims.table claims.figure claims.reproduce",
     "Errors and warnings": "errors",
 }
 

@@ -4,6 +4,7 @@ changes by itself.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,14 @@ def test_it_draws_and_asserts_its_own_numbers(book: Any) -> None:
     codes = [cell for cell in book.cells if cell.cell_type == "code"]
     assert any("image/png" in output.get("data", {}) for cell in codes for output in cell.outputs)
     assert any("assert" in cell.source for cell in codes)
+
+
+def test_it_teaches_in_short_cells_with_public_names_and_its_checks_are_folded(book: Any) -> None:
+    for cell in (cell for cell in book.cells if cell.cell_type == "code"):
+        folded = "remove-cell" in cell.metadata.get("tags", ())
+        assert folded == cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        assert folded or ("assert" not in cell.source and len(cell.source.splitlines()) <= 15)
+        assert set(re.findall(r"\bfluidcc\.(\w+)", cell.source)) <= {"symbols"}
 
 
 def test_it_is_tidy(book: Any) -> None:

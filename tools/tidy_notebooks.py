@@ -1,7 +1,7 @@
 """Take out of the notebooks what changes from run to run without meaning.
 
 That is when each cell ran, on what, its bars, in how many pieces its text came, and what pandas
-calls its tables.
+calls its tables; and what lives only while a kernel runs, in cells with the tag "live".
 
 After ``make notebooks ARGS=--overwrite``, which keeps the outputs. A notebook that is tidy is left
 untouched.
@@ -63,6 +63,8 @@ def tidy(file: Path) -> bool:
             cell.outputs = joined(
                 [named(output, number) for output in cell.outputs if not is_bar(output)]
             )
+            if "live" in cell.metadata.get("tags", ()):
+                cell.outputs = []
     after = nbformat.writes(book).rstrip("\n") + "\n"
     if after != before:
         file.write_text(after, encoding="utf-8")
