@@ -53,9 +53,9 @@ def figure(name: str) -> Figure:
     >>> fc.claims.figure("ldcc_fig2").savefig("ldcc_fig2.pdf")  # doctest: +SKIP
     """
     drawings = _drawings()
-    if name not in drawings:
-        raise UnknownName(f"there is no figure {name!r}; {near(str(name), drawings)}")
-    return drawings[name]()
+    if str(name) not in drawings:
+        raise UnknownName(f"there is no figure {shown(name)}; {near(str(name), drawings)}")
+    return drawings[str(name)]()
 
 
 @explained

@@ -8,12 +8,12 @@ first drawn. `STYLE` holds its settings for new figures; figures of one's own lo
 from __future__ import annotations
 
 from fluidcc.plotting.chart import stability_chart
-from fluidcc.plotting.common import STYLE
+from fluidcc.plotting.common import STYLE as STYLE
 from fluidcc.plotting.loops import bode, nyquist, root_map
 from fluidcc.plotting.series import compare, convergence_plane, phase_plane, timeseries
 from fluidcc.plotting.verdicts import claims
 
 __all__ = [
-    "STYLE", "bode", "claims", "compare", "convergence_plane", "nyquist", "phase_plane", "root_map",
+    "bode", "claims", "compare", "convergence_plane", "nyquist", "phase_plane", "root_map",
     "stability_chart", "timeseries",
 ]  # fmt: skip

@@ -128,8 +128,8 @@ def compare(
         names = several(labels, "labels")
     if not 2 <= len(runs) <= len(STYLES) or len(names) != len(runs):
         raise InvalidInput(
-            f"{len(runs)} runs and {len(names)} labels are given; give two to {len(STYLES)} runs, "
-            f"and a label for each"
+            f"two to {len(STYLES)} runs are compared, with a label for each; given are {len(runs)} "
+            f"and {len(names)}"
         )
     for run in runs:
         require_result(run)
