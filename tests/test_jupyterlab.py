@@ -26,6 +26,7 @@ if CHROMIUM is None:
 if importlib.util.find_spec("jupyterlab") is None:
     pytest.skip("JupyterLab is not installed", allow_module_level=True)
 
+pytestmark = pytest.mark.slow
 TOUR = Path(__file__).parents[1] / "notebooks" / "0_tour.ipynb"
 CELLS = """() => {
     const book = window.jupyterapp.shell.currentWidget.content;
