@@ -162,7 +162,7 @@ def run_simulate(args: argparse.Namespace) -> Said:
     result = scenario.simulate(progress=args.progress, **tolerance)
     result.attrs.update(scenario=scenario.name, title=scenario.title, fluidcc=__version__)
     with writing(output):
-        result.to_netcdf(output, engine="h5netcdf")
+        result.to_netcdf(output)
     _draw(scenario, result, figure)
     return f"{output}\n{figure}", {"output": output, "figure": figure, **result.attrs}
 

@@ -88,10 +88,13 @@ def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -
 
 
 def _bytes(about: dict[str, Any], records: Array) -> Array:
-    """A mark, the length of the table, the table, the records, and the digest of all this."""
+    """A mark, the length of the table, the table, the records, and the digest of all this.
+
+    Signed, since NetCDF 3 has no other bytes.
+    """
     table = json.dumps(about).encode()
     data = b"".join([_MARK, len(table).to_bytes(8, "little"), table, records.tobytes()])
-    return np.frombuffer(data + hashlib.sha256(data).digest(), dtype=np.uint8)
+    return np.frombuffer(data + hashlib.sha256(data).digest(), dtype=np.int8)
 
 
 def _read_back(final: Any) -> tuple[dict[str, Any], Array]:
@@ -102,8 +105,7 @@ def _read_back(final: Any) -> tuple[dict[str, Any], Array]:
     InvalidInput
         If it is not to the bit as `snapshot` gave it.
     """
-    given = np.asarray(final)
-    raw = given.tobytes() if given.dtype == np.uint8 else b""
+    raw = np.asarray(final).tobytes()
     data, end = raw[:-_DIGEST], raw[-_DIGEST:]
     if hashlib.sha256(data).digest() != end or not data.startswith(_MARK):
         raise InvalidInput(

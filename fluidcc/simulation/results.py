@@ -55,7 +55,7 @@ def dataset(
     times: NDArray[np.float64],
     seconds: float,
     attrs: dict[str, Any],
-    final: NDArray[np.uint8] | None = None,
+    final: NDArray[np.int8] | None = None,
 ) -> xr.Dataset:
     """The samples of a finished run by name."""
     import xarray as xr

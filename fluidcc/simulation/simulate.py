@@ -269,7 +269,7 @@ def run(
     first_step: float,
     address: int,
     bar: Progress,
-) -> tuple[NDArray[np.uint8] | None, float]:
+) -> tuple[NDArray[np.int8] | None, float]:
     """Run a filled workspace to its end.
 
     Parameters

@@ -161,13 +161,14 @@ def test_new_parameters_are_felt_from_the_restart_on() -> None:
     np.testing.assert_allclose(more.rate[-1], rest.rate, rtol=1e-4)
 
 
-def test_the_state_survives_files_and_further_restarts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["h5netcdf", "scipy"])  # NetCDF 4, and 3 of the core alone
+def test_the_state_survives_files_and_further_restarts(tmp_path: Path, engine: Any) -> None:
     net = lot()
     times = np.linspace(4, 6, 21)
     whole = fc.simulate(net, 6.0, t_eval=times)
     first = fc.simulate(net, 1.5)
-    first.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as read:
+    first.to_netcdf(tmp_path / "run.nc", engine=engine)
+    with xr.open_dataset(tmp_path / "run.nc", engine=engine) as read:
         second = fc.simulate(net, 4.0, restart=read)
     third = fc.simulate(net, 6.0, restart=pickle.loads(pickle.dumps(second)), t_eval=times)
     agree(whole, third, 1e-5)
