@@ -7,7 +7,6 @@ returned: ``x' P x / 2`` is then a storage function.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.extras import need
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
@@ -94,32 +94,16 @@ def kyp(system: DelayLTI) -> Storage:
             "the KYP inequality is for systems without delays; use positive_real over frequency"
         )
     _square(system)
-    import cvxpy as cp
-
     # in the pencil's balanced unknowns, so that the solver sees numbers of one size
     block = system.pencil.block
     A, B, C, D = block.A, block.B, block.C, block.D
-    n, m = A.shape[0], B.shape[1]
+    n = len(A)
     if not n:
         return Storage(bool(np.linalg.eigvalsh(-(D + D.T)).max() <= 1e-12), np.zeros((0, 0)))
-    P, room = cp.Variable((n, n), symmetric=True), cp.Variable()
-    S = cp.Variable((n + m, n + m), PSD=True)
-    inequality = cp.bmat([[A.T @ P + P @ A, P @ B - C.T], [B.T @ P - C, -(D + D.T)]])
-    problem = cp.Problem(
-        cp.Maximize(room),
-        [
-            inequality + S == 0,
-            P >> room * np.eye(n),
-            room <= 1,
-            cp.trace(P) <= 1e6 * n,
-        ],
-    )
-    with suppress(cp.error.SolverError):
-        problem.solve(solver=cp.CLARABEL)
-    if P.value is None:
+    value = _storage(A, B, C, D)
+    if value is None:
         return Storage(False)
-    value = 0.5 * (P.value + P.value.T)
-    matrix = np.block([[A.T @ value + value @ A, value @ B - C.T], [B.T @ value - C, -(D + D.T)]])
+    matrix = _inequality(value, A, B, C, D)
     size = max(1.0, float(np.abs(matrix).max()), float(np.abs(value).max()))
     excess = float(np.linalg.eigvalsh(matrix).max()) / size
     least = float(np.linalg.eigvalsh(value).min())
@@ -127,6 +111,53 @@ def kyp(system: DelayLTI) -> Storage:
     # V is the same function: x = scale x_scaled; its rate is taken in the pencil's unit of time
     physical = value / np.outer(scale, scale) * system.pencil.time
     return Storage(excess < 1e-7 and least > -1e-8, physical)
+
+
+def _inequality(P: Floats, A: Floats, B: Floats, C: Floats, D: Floats) -> Floats:
+    """The matrix that is not positive where ``x' P x / 2`` is a storage function."""
+    return np.block([[A.T @ P + P @ A, P @ B - C.T], [B.T @ P - C, -(D + D.T)]])
+
+
+def _storage(A: Floats, B: Floats, C: Floats, D: Floats) -> Floats | None:
+    """The P of the inequality with the largest least eigenvalue, up to 1; none if there is none.
+
+    The solver minimises ``q' x`` where ``cones(x)``, which is affine, lies in its cones.
+    """
+    from scipy.sparse import csc_array
+
+    clarabel = need("clarabel", "certify", "the matrix inequality of passivity")
+    (n, m), entries = B.shape, np.tril_indices(len(A))
+
+    def stacked(M: Floats) -> Floats:
+        rows, columns = np.tril_indices(len(M))
+        return np.where(rows == columns, 1, np.sqrt(2)) * M[rows, columns]
+
+    def cones(x: Floats) -> Floats:
+        P = np.zeros((n, n))
+        P[entries] = P.T[entries] = x[:-1]
+        least = x[-1]
+        below, above = -_inequality(P, A, B, C, D), P - least * np.eye(n)
+        return np.concatenate(([1 - least, 1e6 * n - np.trace(P)], stacked(below), stacked(above)))
+
+    unknowns = len(entries[0]) + 1
+    constant = cones(np.zeros(unknowns))
+    columns = constant[:, None] - np.column_stack([cones(unit) for unit in np.eye(unknowns)])
+    triangle, status = clarabel.PSDTriangleConeT, clarabel.SolverStatus
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    found = clarabel.DefaultSolver(
+        csc_array((unknowns, unknowns)),
+        -np.eye(unknowns)[-1],
+        csc_array(columns),
+        constant,
+        [clarabel.NonnegativeConeT(2), triangle(n + m), triangle(n)],
+        settings,
+    ).solve()
+    if found.status not in (status.Solved, status.AlmostSolved):
+        return None
+    P = np.zeros((n, n))
+    P[entries] = P.T[entries] = found.x[:-1]
+    return P
 
 
 def _square(system: DelayLTI) -> None:
