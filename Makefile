@@ -54,11 +54,11 @@ notebooks: setup
 	$(PY) tools/tidy_notebooks.py
 
 docs:
-	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet explore docs
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all docs
 	$(PY) -m sphinx -b html -W --keep-going docs docs/_build/html $(ARGS)
 
 bench:
-	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet explore bench
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all bench
 	$(PY) -m benchmarks $(ARGS)
 
 cluster-demo: setup

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make .venv: find a Python that can, install uv with pip and the rest with uv (plain pip where uv fails).
-# Usage: tools/setup.sh [extra ...]   default extras: test dev notebook cluster parquet explore.  PYTHON=... chooses the interpreter.
+# Usage: tools/setup.sh [extra ...]   default extras: test dev notebook all.  PYTHON=... chooses the interpreter.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_LINK_MODE="${UV_LIN
 # On a busy machine one file may wait longer than the 60 s after which uv gives the whole installation up.
 export UV_COMPILE_BYTECODE_TIMEOUT="${UV_COMPILE_BYTECODE_TIMEOUT:-600}"
 
-extras="${*:-test dev notebook cluster parquet explore}"
+extras="${*:-test dev notebook all}"
 python=.venv/bin/python
 stamp=.venv/.fluidcc
 
@@ -23,12 +23,12 @@ die() {
     exit 1
 }
 
-in_range() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1; }
+in_range() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' >/dev/null 2>&1; }
 
 find_python() {
     found=''
     without=''
-    for p in ${PYTHON:+"$PYTHON"} python3 python3.13 python3.12 python3.11 python; do
+    for p in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11 python; do
         command -v "$p" >/dev/null 2>&1 && in_range "$p" || continue
         if "$p" -c 'import venv, ensurepip' >/dev/null 2>&1; then
             found=$p
@@ -38,7 +38,7 @@ find_python() {
     done
     [ -z "$without" ] || die "Python $without is here but cannot make a virtual environment (no ensurepip)." \
         "On Debian or Ubuntu: apt-get install python$without-venv; then run the same command again."
-    die "No Python 3.11, 3.12 or 3.13 found. Install one (on Debian or Ubuntu: apt-get install python3 python3-venv)," \
+    die "No Python 3.11 to 3.14 found. Install one (on Debian or Ubuntu: apt-get install python3 python3-venv)," \
         "or name it: make setup PYTHON=/path/to/python3.12"
 }
 

@@ -62,7 +62,7 @@ def clean() -> str:
 
 
 def _packages() -> Iterator[tuple[str, str]]:
-    """What fluidcc needs, and what each extra adds: the version, or how to install it."""
+    """What fluidcc needs and what each extra adds: the version, or how to install it."""
     missing: dict[str, list[str]] = {}
     for text in requires("fluidcc") or ():
         name = match(r"[\w.-]+", text)
@@ -74,7 +74,7 @@ def _packages() -> Iterator[tuple[str, str]]:
         except PackageNotFoundError:
             missing.setdefault(extra[1] if extra else "", []).append(name[0])
             continue
-        if not extra:
+        if name[0] != "fluidcc":  # the extra of all extras
             yield name[0], found
     for one, names in missing.items():
         how = f'pip install "fluidcc[{one}]"' if one else "pip install fluidcc"

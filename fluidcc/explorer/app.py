@@ -9,18 +9,11 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from fluidcc.base.arguments import explained
-from fluidcc.base.errors import FluidccError, Unsupported
-
-try:
-    import panel as pn
-except ImportError as error:
-    raise Unsupported(
-        "the explorer needs the packages panel and tomli-w; install them: "
-        'pip install "fluidcc[explore]"'
-    ) from error
+import panel as pn
 
 from fluidcc.analysis.report import rows_of
+from fluidcc.base.arguments import explained
+from fluidcc.base.errors import FluidccError
 from fluidcc.base.tables import in_html
 from fluidcc.explorer.board import Board, Knob
 from fluidcc.explorer.scene import Scene, draw_chart

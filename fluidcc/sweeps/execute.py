@@ -30,6 +30,7 @@ import numpy as np
 
 from fluidcc.base.arguments import flag, shown, whole
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
+from fluidcc.base.extras import need
 from fluidcc.base.progress import Progress, unless
 from fluidcc.sweeps.evaluate import Points, evaluate, probed, releases_gil
 from fluidcc.sweeps.store import Store, identity, versions
@@ -75,6 +76,8 @@ class Execution:
             raise InvalidInput(
                 f"store is {shown(self.store)}; give the name of a folder, such as 'sweep.zarr'"
             )
+        if self.store is not None:
+            need("zarr", "store", "store=")
         flag(self.progress, "progress", unset=True)
         if self.chunk is not None:
             whole(self.chunk, "chunk", least=1)
@@ -359,10 +362,11 @@ def _workers(executor: Any, workers: int | None, task: Task) -> Workers:
         pool = partial(ThreadPoolExecutor, count, thread_name_prefix="fluidcc-sweep")
         return Workers(task, pool, count, own=True)
     if executor == "processes":
-        from joblib.externals.loky import get_reusable_executor
-
-        loky = partial(get_reusable_executor, max_workers=count, timeout=60, kill_workers=False)
-        return Workers(task, loky, count, apart=True)
+        loky = need("joblib.externals.loky", "cluster", "executor='processes'")
+        make = partial(
+            loky.get_reusable_executor, max_workers=count, timeout=60, kill_workers=False
+        )
+        return Workers(task, make, count, apart=True)
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
         return _cluster(executor, workers, task)
     if not callable(getattr(executor, "submit", None)):
@@ -448,10 +452,7 @@ _tasks: dict[str, Task] = {}  # of this process: a task is read once, since that
 
 
 def _pickled(task: Task) -> bytes:
-    try:
-        import cloudpickle
-    except ImportError:  # older versions of joblib carry their own
-        from joblib.externals import cloudpickle
+    cloudpickle = need("cloudpickle", "cluster", "a sweep in other processes")
     return cloudpickle.dumps(task)
 
 

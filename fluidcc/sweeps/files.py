@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fluidcc.base.arguments import brief, shown
-from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError, Unsupported
+from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError
+from fluidcc.base.extras import need
 from fluidcc.base.files import check_new, writing
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import Scenario, scenarios, toml
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["ENDINGS", "SweepFile", "check_output", "load_sweep", "run_file", "save", "table"]
 
 Quantity = int | float | str
-ENDINGS = (".nc", ".zarr", ".parquet", ".csv")
+# How results are written, and the package that this takes.
+ENDINGS = {".nc": "h5netcdf", ".zarr": "zarr", ".parquet": "pyarrow", ".csv": ""}
 PATIENCE = 10.0  # seconds in which a scheduler must answer
 
 
@@ -93,21 +95,14 @@ def run_file(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 def _client(address: str | None) -> AbstractContextManager[Any]:
     if address is None:
         return nullcontext()
+    distributed = need("distributed", "cluster", f"--scheduler {address}")
     try:
-        from distributed import Client
-        from distributed.comm import get_address_host_port
-    except ImportError:
-        raise Unsupported(
-            f"--scheduler {address}: a cluster needs the package distributed; install "
-            "fluidcc[cluster]"
-        ) from None
-    try:
-        get_address_host_port(
+        distributed.comm.get_address_host_port(
             address
         )  # a client of what is no address would take 20 s to end, with a traceback
         # Not the process's default: one that cannot connect would leave Dask's scheduler set to a
         # cluster that is not.
-        return Client(address, timeout=PATIENCE, set_as_default=False)
+        return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); "
@@ -258,15 +253,9 @@ def check_output(
     Unsupported
         If the package for its format is not installed.
     """
-    check_new(path, "--output", ENDINGS, force=force, keep=keep)
-    if path.suffix.lower() == ".parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise Unsupported(
-                f"--output {path}: Parquet needs the package pyarrow, which is not installed; "
-                "install fluidcc[parquet], or write .nc, .zarr or .csv"
-            ) from None
+    check_new(path, "--output", list(ENDINGS), force=force, keep=keep)
+    if package := ENDINGS[path.suffix.lower()]:
+        need(package, "store", f"--output {path}")
 
 
 def save(data: xr.Dataset, path: Path) -> None:

@@ -178,9 +178,7 @@ def test_outputs_that_cannot_be_written_are_refused_before(
     with pytest.raises(InvalidInput, match="there is no folder"):
         check_output(tmp_path / "no" / "x.nc")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        Unsupported, match=r"needs the package pyarrow, .* install fluidcc\[parquet\]"
-    ):
+    with pytest.raises(Unsupported, match=r'needs the package pyarrow, .*"fluidcc\[store\]"'):
         check_output(tmp_path / "x.parquet")
 
 
@@ -192,4 +190,7 @@ def test_a_cluster_without_dask_names_what_to_install(
     assert main(["sweep", str(tmp_path / "no.toml")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["sweep", str(file), "--scheduler", "tcp://127.0.0.1:8786"]) == 2
-    assert "needs the package distributed; install fluidcc[cluster]" in capsys.readouterr().err
+    assert (
+        'needs the package distributed, which is not installed: pip install "fluidcc[cluster]"'
+        in capsys.readouterr().err
+    )

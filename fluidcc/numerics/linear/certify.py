@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import FluidccError
+from fluidcc.base.extras import need
 from fluidcc.numerics.linear.compiled.elimination import framed
 from fluidcc.numerics.linear.pencil import unframed
 from fluidcc.numerics.linear.wiring import Blocks, core_of
@@ -173,9 +174,7 @@ class _Walk:
     """
 
     def __init__(self, block: Blocks) -> None:
-        import flint
-
-        self.flint = flint
+        self.flint = flint = need("flint", "certify", "a proof of the verdict (certify)")
         core = core_of(block)
         longest = float(core.delays.max(initial=0.0)) or 1 / max(
             float(np.abs(core.A).max(initial=0.0)), 1e-300
