@@ -7,7 +7,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test quick scan mutants check reproduce notebooks docs bench cluster-demo house clean constraints help
+.PHONY: setup test quick scan mutants check reproduce notebooks docs wheels bench cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
@@ -18,6 +18,7 @@ help:
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
 	@echo 'make docs       the documentation, into docs/_build/html'
+	@echo 'make wheels     wheel and sdist, installed and run on every Python that is here'
 	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
 	@echo 'make house      size and structure of the package, beside what is wanted'
 	@echo 'make cluster-demo  a sweep on a Dask scheduler and two worker processes of this machine'
@@ -56,6 +57,9 @@ notebooks: setup
 docs:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all docs
 	$(PY) -m sphinx -b html -W --keep-going docs docs/_build/html $(ARGS)
+
+wheels: setup
+	tools/wheels.sh
 
 bench:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all bench
