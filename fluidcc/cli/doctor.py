@@ -20,6 +20,7 @@ __all__ = ["clean", "examine"]
 
 Rows = list[tuple[str, str]]
 PACKAGE = Path(__file__).parents[1]
+EXTRAS = ("certify", "store", "cluster", "explore")  # the others are for who changes fluidcc
 COMPILED = ("*.nbi", "*.nbc")  # numba's index and data files
 
 
@@ -67,18 +68,17 @@ def _packages() -> Iterator[tuple[str, str]]:
     for text in requires("fluidcc") or ():
         name = match(r"[\w.-]+", text)
         extra = match(r".*extra == ['\"](\w+)", text)
-        if name is None or (extra and extra[1] in ("test", "dev", "bench", "docs")):
+        if name is None or (extra and extra[1] not in EXTRAS):
             continue
         try:
             found = version(name[0])
         except PackageNotFoundError:
             missing.setdefault(extra[1] if extra else "", []).append(name[0])
             continue
-        if name[0] != "fluidcc":  # the extra of all extras
-            yield name[0], found
+        yield name[0], found
     for one, names in missing.items():
-        how = f'pip install "fluidcc[{one}]"' if one else "pip install fluidcc"
-        yield ", ".join(names), f"not installed: {how}"
+        what = f"fluidcc[{one}]" if one else "fluidcc"
+        yield what, f'without {", ".join(names)}: pip install "{what}"'
 
 
 def _folder(folder: Path) -> str:

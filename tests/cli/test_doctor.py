@@ -62,3 +62,12 @@ def test_a_wrong_result_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = fc.CBR(rate=3e6)
     monkeypatch.setattr("fluidcc.sources.CBR", lambda rate: twice)
     assert doctor._run().startswith("WRONG: a queue of")
+
+
+def test_a_missing_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fluidcc.cli import doctor
+
+    lacks = ["no-such-package>=3; extra == 'store'", "nor-this; extra == 'docs'"]
+    monkeypatch.setattr(doctor, "requires", lambda name: lacks)
+    said = 'without no-such-package: pip install "fluidcc[store]"'
+    assert [*doctor._packages()] == [("fluidcc[store]", said)]
