@@ -27,11 +27,13 @@ extensions = [
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-# Cells of pages are run; notebooks bring their outputs, which `make notebooks` checks.
+# Cells of pages are run. Notebooks bring their outputs, which `make notebooks` checks.
 nb_execution_mode = "auto"
+nb_execution_excludepatterns = ["made/notebooks/*"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+default_role = "py:obj"  # single backticks are links where there is something to link to
 autodoc_typehints = "none"  # types stand in the docstrings' tables
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
@@ -42,9 +44,11 @@ html_static_path = ["_static"]
 html_js_files = ["verdicts.js"]
 html_css_files = ["fluidcc.css"]
 html_show_sourcelink = False
+html_sidebars = {"*": []}  # pages of the top have no section to navigate
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
 }
 
 

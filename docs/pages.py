@@ -194,7 +194,7 @@ def at_work(law: Any) -> list[str]:
         "Equilibrium (`fc.equilibrium(net)`):",
         f"```text\n{rest}\n```",
         "Stability (`fc.stability(net)`):",
-        f"```text\n{verdict}\n```",
+        f"```text\n{textwrap.fill(verdict, 78)}\n```",
     ]
 
 
@@ -218,15 +218,19 @@ def small_network(law: Any) -> tuple[fc.Network, str]:
         )
         on = "fc.DualLink" if price else "fc.PAQMECF" if reports else "fc.DropTail"
         flows, link = f"[fc.{law.name}] * 2", f'"law": {on}, '
-    buffer = "" if "DualLink" in link or "PenaltyLink" in link else ', "buffer": "200 packets"'
-    code = f'net = fc.dumbbell({flows}, {{{link}"capacity": "10 Mbit/s"{buffer}}}, rtt="50 ms")'
+    buffer = "" if "DualLink" in link or "PenaltyLink" in link else ', "buffer": "100 packets"'
+    code = f"""net = fc.dumbbell(
+    {flows},
+    {{{link}"capacity": "4 Mbit/s"{buffer}}},
+    rtt="50 ms",
+)"""
     return eval(code.removeprefix("net = "), {"fc": fc}), code
 
 
 def drawn(law: Any, net: fc.Network) -> str:
     """Draw a run of a network into a file, and return the text that shows it."""
     try:
-        run = fc.simulate(net, "20 s")
+        run = fc.simulate(net, "30 s")
     except fc.errors.FluidccError as error:
         return textwrap.fill(str(error), 96)
     figure = np.ravel(fc.plot.timeseries(run))[0].figure
