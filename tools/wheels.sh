@@ -12,7 +12,7 @@ export FLUIDCC_CACHE_DIR="$work/cache" MPLBACKEND=Agg UV_LINK_MODE="${UV_LINK_MO
 uv() { "$root/.venv/bin/python" -m uv "$@"; }
 
 find_python() { # the first that runs, of a version
-    for p in "python$1" "$HOME/.pyenv/versions/$1."*/bin/python; do
+    for p in "python$1" "${HOME:-}/.pyenv/versions/$1."*/bin/python; do
         if "$p" -c 'import sys' >/dev/null 2>&1; then
             command -v "$p"
             return
