@@ -68,7 +68,7 @@ SMOOTH = 0.1
 # --- landings ahead: a heap -----------------------------------------------------------------------
 
 
-@njit()
+@njit(entry=True)
 def push(run: s.State, time: float, kind: int, index: int, generation: int) -> None:
     """Put a landing into the heap; when it is full the driver is told to grow it."""
     n = run.n_landings
