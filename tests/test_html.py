@@ -59,7 +59,6 @@ def report() -> Any:
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        (two, ["near: LDCC", "bottleneck"]),
         (lambda: fc.scenarios.tour, ["README"]),
         (lambda: fc.equilibrium(two()), ["rate [bit/s]", "near", "far"]),
         (lambda: fc.num.solve(two()), ["price", "duality gap"]),

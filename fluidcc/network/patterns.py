@@ -78,7 +78,7 @@ def not_in_ms(value: Any, what: str, stacklevel: int = 4) -> None:
 
 def in_seconds(value: float) -> float | str:
     """Return seconds that were worked out, of which `not_in_ms` does not warn."""
-    return value if value < LONG else f"{value!r} s"
+    return value if value < LONG else f"{float(value)!r} s"
 
 
 def series(value: Any, what: str, positive: bool) -> Pairs:

@@ -18,6 +18,7 @@ from fluidcc.laws.linear import AtRest, at_rest
 from fluidcc.laws.prove import Verdict
 from fluidcc.links import DropTail
 from fluidcc.network import Network
+from fluidcc.network.patterns import in_seconds
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, eta, positive, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, GAIN
@@ -254,8 +255,8 @@ def parking_lot_network(M: int, rate: float, ratio: float, gain: float) -> Netwo
     for name, own, hops in [("long", ratio * trip, M), *((f"f{l}", trip, 1) for l in range(M))]:
         route = list(net.link_names) if name == "long" else [f"l{name[1:]}"]
         law = LDCC(eta=gain, T=0.9 * own - W_OVER_BETA / rate * own)  # v = w/x at e = 0.9 RTT
-        access = 0.9 * own - hops * hop
-        net.flow(name, law, route=route, access_delay=access, return_delay=0.1 * own)
+        access, back = (in_seconds(delay) for delay in (0.9 * own - hops * hop, 0.1 * own))
+        net.flow(name, law, route=route, access_delay=access, return_delay=back)
     return net
 
 
@@ -422,7 +423,7 @@ def each_user_alone(claim: Claim) -> Outcome:
     found = chart()
     points, wrong = found["exact"].size, int(np.sum(found["rule"] > 1.001 * found["exact"]))
     # the w, beta and T of Section V; RTTs, and rates, as 1 to 60
-    flows = [{"law": LDCC(eta=1.33), "return_delay": back} for back in (0.05, 8.9)]
+    flows = [{"law": LDCC(eta=1.33), "return_delay": back} for back in ("50 ms", "8.9 s")]
     alike = dumbbell(flows, {"capacity": 62e6 * 61, "delay": 0.05})
     _, users = crossings(local_loop(operating_point(alike)))
     alone, alike_unstable = all(passes(curve, 1) for curve in users), unstable(alike)
