@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +32,7 @@ from sympy import (
     cosh,
     exp,
     floor,
+    lambdify,
     log,
     sign,
     sin,
@@ -41,15 +43,16 @@ from sympy import (
 )
 from sympy.codegen.cfunctions import expm1, log1p
 from sympy.logic.boolalg import Boolean
+from sympy.printing.numpy import NumPyPrinter
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import LawError
 
 __all__ = [
     "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "REPORTING", "RTT", "SIGNAL_MEANING",
-    "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e",
-    "e_b", "edot", "expression", "factors", "noise", "offer_max", "offer_min", "packet", "pi",
-    "plain", "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau", "y",
+    "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b",
+    "edot", "expression", "factors", "noise", "numpy_function", "offer_max", "offer_min", "packet",
+    "pi", "plain", "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau", "y",
 ]  # fmt: skip
 
 t = Symbol("t", real=True)  # time [s]
@@ -257,10 +260,46 @@ class Let(Symbol):
 
 def unfold(f: Any) -> Expr:
     """Replace every `Let` in `f` by its definition, to the bottom."""
-    f = sympify(f)
-    while lets := f.atoms(Let):
-        f = f.xreplace({v: v.definition for v in lets})
-    return f
+    return _unfolded(sympify(f))
+
+
+@lru_cache(maxsize=4096)  # SymPy takes long over each Max and Min that it puts together again
+def _unfolded(f: Expr) -> Expr:
+    return f.xreplace({v: _unfolded(v.definition) for v in f.atoms(Let)})
+
+
+class _Places(NumPyPrinter):
+    """Writes symbols by their places among the arguments."""
+
+    def __init__(self, symbols: Sequence[Symbol], functions: Mapping[str, Any]) -> None:
+        known = {name: name for name in ("Handwritten", *functions)}
+        super().__init__({"fully_qualified_modules": False, "inline": True,
+                          "allow_unknown_functions": True, "user_functions": known})  # fmt: skip
+        self.names = {s: f"v{k}" for k, s in enumerate(symbols)}
+
+    def _print_Symbol(self, symbol: Symbol) -> str:
+        name: str = self.names.get(symbol) or super()._print_Symbol(symbol)
+        return name
+
+    _print_Dummy = _print_Symbol
+
+
+def numpy_function(
+    symbols: Sequence[Symbol],
+    forms: Any,
+    functions: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    r"""Return what `lambdify` does for NumPy and other `functions`.
+
+    By itself it puts `forms` together anew for each symbol whose name is none in Python, such as
+    ``\dot{e}``: of Max and Min that takes long.
+    """
+    own, names = dict(functions or {}), [f"v{k}" for k in range(len(symbols))]
+    made: Callable[..., Any] = lambdify(
+        names, forms, [own, "numpy"], _Places(symbols, own), docstring_limit=0, **options
+    )
+    return made
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,7 @@ from pathlib import Path
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import InvalidInput
 
-__all__ = ["PICTURES", "check_new", "writing"]
+__all__ = ["PICTURES", "check_new", "present", "writing"]
 
 PICTURES = (".pdf", ".png", ".svg")
 
@@ -86,6 +86,17 @@ def writing(file: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno or EIO, "", str(file)) from error
+
+
+def present(file: Path) -> bool:
+    """Return whether there is something of that name; OSError where the system does not say, which
+    `Path.exists` has taken for a no since Python 3.14.
+    """
+    try:
+        os.stat(file)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    return True
 
 
 def _there(file: Path) -> bool:

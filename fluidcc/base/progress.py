@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing as mp
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["BARE", "Progress", "bar_class", "interrupted", "look", "patiently", "unless", "watched"]
+__all__ = [
+    "BARE", "Progress", "bar_class", "interrupted", "look", "patiently", "tell", "together",
+    "unless", "watched",
+]  # fmt: skip
 
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
 INTERVAL = 0.25  # seconds between two looks of the bar
@@ -58,8 +63,10 @@ def interrupted(error: BaseException) -> bool:
 
 def watched() -> bool:
     """Return whether a person is likely to see a bar: standard error is a terminal, or this is a
-    Jupyter kernel.
+    Jupyter kernel; and the process is not one beside the first, whose bar shows what all do.
     """
+    if mp.parent_process() is not None:
+        return False
     if "IPython" in sys.modules:
         shell = sys.modules["IPython"].get_ipython()
         if shell is not None and "IPKernelApp" in shell.config:
@@ -97,11 +104,12 @@ class Progress:
         about: str = "simulated",
         form: str = FORMAT,
         unit: str = "s",
+        waited: float = 0.0,
     ) -> None:
         self._total = total
         self._start = start
         self._shown = {"desc": about, "bar_format": form, "unit": f" {unit}"}
-        self._began = perf_counter()
+        self._began = perf_counter() - waited
         self._wanted = watched() if show is None else bool(show)
         self._patience = PATIENCE if show is None else 0.0
         self._bar: Any = None
@@ -137,31 +145,89 @@ class Progress:
 def patiently(about: str) -> Iterator[None]:
     """Show a bar that says what is done, from two seconds on, if someone is `watched` to see it.
 
-    It is for work that cannot say how far it has come, such as compiling.
+    It is for work that cannot say how far it has come, such as compiling. Such work comes in many
+    parts: once they have taken two seconds together, the next one shows its bar at once. Of parts
+    within parts, and in several threads, the first has the bar.
     """
-    done = threading.Event()
+    global _waited
+    if not watched() or not _bar_is_free.acquire(blocking=False):
+        yield
+        return
+    began, done = perf_counter(), threading.Event()
 
-    def show() -> None:
-        with Progress(1.0, about=about, form="{desc} [{elapsed} so far]") as bar:
+    def show(before: float) -> None:
+        if done.wait(INTERVAL):
+            return
+        with Progress(1.0, about=about, form="{desc} [{elapsed} so far]", waited=before) as bar:
             while not done.wait(INTERVAL):
                 bar.reach(0.0)
 
-    if not watched():
-        yield
-        return
-    thread = threading.Thread(target=show, daemon=True)
+    thread = threading.Thread(target=show, args=(_waited,), daemon=True)
     thread.start()
     try:
         yield
     finally:
         done.set()
         thread.join()
+        _waited += perf_counter() - began
+        _bar_is_free.release()
+
+
+_bar_is_free = threading.Lock()
+_waited = 0.0  # seconds that all of it has taken in this process
+
+
+def tell(name: str) -> None:
+    """Say that a part of the work that `together` does is done."""
+    _told(name)
+
+
+_told: Callable[[str], object] = str  # of a process beside the first: it puts names into a queue
+
+
+def _begin(queue: mp.SimpleQueue[str]) -> None:
+    global _told
+    _told = queue.put
+
+
+def together(
+    work: Callable[[Any], Any], parts: Sequence[Any], processes: int, bar: Any
+) -> list[Any]:
+    """Return what `work` makes of each part, in so many processes, while `bar` counts what they
+    `tell`.
+    """
+    global _told
+
+    def show(name: str) -> None:
+        bar.update()
+        bar.set_postfix_str(name)
+
+    if processes == 1:
+        before, _told = _told, show
+        try:
+            return [work(part) for part in parts]
+        finally:
+            _told = before
+    context = mp.get_context("spawn")
+    queue = context.SimpleQueue()
+    with ProcessPoolExecutor(min(processes, len(parts)), context, _begin, (queue,)) as pool:
+        found = [pool.submit(work, part) for part in parts]
+        for future in found:
+            future.add_done_callback(lambda _: queue.put(""))
+        left = len(parts)
+        while left:
+            if name := queue.get():
+                show(name)
+            else:
+                left -= 1
+        return [future.result() for future in found]
 
 
 def _bar(total: float, shown: dict[str, Any]) -> Any:
     # By time alone, and at the mean pace: left to itself tqdm takes the jump of a late first value
     # for the usual one.
     pace = {"mininterval": INTERVAL, "miniters": 0, "smoothing": 0}
+    pace["delay"] = 1e-9  # it shows itself when it knows how long the work has taken
     return bar_class()(total=total, leave=False, **shown, **pace)
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
+
 __all__ = ["InTable", "in_columns", "in_html"]
+
+MOST_ITEMS = 6  # of a sequence in one cell
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -58,10 +63,22 @@ class InTable:
 
 
 def _told(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ", ".join(map(_told, value))
-    return f"{value if isinstance(value, complex) else float(value):.6g}"
+    if isinstance(value, Real):
+        value = float(value)
+    if isinstance(value, float | complex):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {_told(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        return f"array of {' by '.join(map(str, value.shape))}"
+    if isinstance(value, list | tuple | np.ndarray):
+        first, last = ([*value], []) if len(value) <= MOST_ITEMS else (value[:3], [value[-1]])
+        told = [*map(_told, first), *(["..."] if last else []), *map(_told, last)]
+        return f"{', '.join(told) or 'none'}{f' ({len(value)})' if last else ''}"
+    if hasattr(value, "evalf"):  # a SymPy expression
+        value = value.evalf(6)
+    return str(value)

@@ -8,14 +8,13 @@ for different arguments at once.
 
 from __future__ import annotations
 
-import multiprocessing as mp
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tqdm import tqdm
 
 from fluidcc import links, sources
+from fluidcc.base.progress import tell, together
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Law, Source
 from fluidcc.laws.kernels import kernel_address
@@ -32,7 +31,7 @@ from fluidcc.sweeps.execute import cores
 __all__ = ["groups", "main"]
 
 Task = tuple[str, Callable[[], object]]
-_finished: mp.SimpleQueue[str]  # of a process beside the first: where it tells what it has done
+_FORMAT = "{l_bar}{bar}| {n}/{total} [{elapsed}{postfix}]"
 
 
 def groups() -> list[list[Task]]:
@@ -79,43 +78,19 @@ def _equilibrium() -> None:
     equilibrium(net.flow("f", sources.LDCC, route=["l"]))
 
 
-def _begin(queue: mp.SimpleQueue[str]) -> None:
-    global _finished
-    _finished = queue
-
-
 def _compile(group: int) -> None:
     for name, act in groups()[group]:
         act()
-        _finished.put(name)
+        tell(name)
 
 
 def main() -> int:
     """Do all of it, behind a progress bar; return how many parts that were."""
     todo = groups()
     total = sum(map(len, todo))
-    processes = min(cores(), len(todo))
-    context = mp.get_context("spawn")
-    queue = context.SimpleQueue()
-    with (
-        tqdm(total=total, unit="part", bar_format="{l_bar}{bar}| {n}/{total} [{elapsed}]") as bar,
-        ProcessPoolExecutor(processes, context, _begin, (queue,)) as pool,
-    ):
-        bar.set_description("compiling the network solver")
-        parts = [pool.submit(_compile, k) for k in range(len(todo))]
-        for part in parts:
-            part.add_done_callback(lambda _: queue.put(""))
-        left = len(parts)
-        while left:
-            name = queue.get()
-            if name:
-                bar.update()
-                bar.set_description(f"compiled {name}")
-            else:
-                left -= 1
-        for part in parts:
-            part.result()
-        bar.set_description("compiled")
+    with tqdm(total=total, desc="compiling", unit="part", bar_format=_FORMAT) as bar:
+        bar.set_postfix_str("the network solver")
+        together(_compile, range(len(todo)), cores(), bar)
     return total
 
 

@@ -39,11 +39,14 @@ from numba.core.caching import (
     UserProvidedCacheLocator,
 )
 from numba.core.ccallback import CFunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.types.misc import unliteral
 
 from fluidcc.base.errors import warn
+from fluidcc.base.progress import patiently
 
 __all__ = [
     "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "is_generated", "load_text",
@@ -80,11 +83,53 @@ def source_hash(folder: str = "") -> str:
 # --- what is compiled ---------------------------------------------------------------------------
 
 
+class _Entry(CPUDispatcher):
+    """A function that Python calls."""
+
+    def compile(self, sig: Any) -> Any:
+        with patiently(f"compiling {_task(self.py_func)}, once"):
+            return super().compile(sig)
+
+
 class _Inner(CPUDispatcher):
     """A function that compiled code alone calls."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.py_func.__name__} is called by compiled code alone")
+
+
+class _Text(JITCodeLibrary):
+    """What a function that compiled code alone calls becomes: text for LLVM, which its caller
+    takes in.
+
+    numba by itself makes machine code of each function together with all that it calls, so that
+    what stands deep is optimised again for every level above it. That took more than half of the
+    time of compiling.
+    """
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0  # nowhere: there is no machine code
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Nothing to tell code that is not there."""
+
+
+class _ToText(Compiler):
+    """numba's compiler, into `_Text`."""
+
+    def __init__(self, typing: Any, target: Any, _library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, _Text(target.codegen(), "inner"), *rest)
 
 
 def njit(
@@ -101,8 +146,8 @@ def njit(
     Parameters
     ----------
     entry : bool
-        Whether Python calls it. What that needs takes a fifth of the time of compiling, and is left
-        out for all others: they raise TypeError.
+        Whether Python calls it. All others raise TypeError: they have no machine code of their own,
+        are compiled within their callers, and are not kept on disk.
     counted : bool
         Whether numba counts who holds an array, by an atomic operation whenever one is passed on or
         taken out of a tuple. Where arrays belong to the caller throughout, that is all for nothing;
@@ -118,12 +163,11 @@ def njit(
     def compiled(function: Callable[..., Any]) -> Any:
         if numba.config.DISABLE_JIT:
             return numba.njit(**options)(function)
-        made = numba.njit(
-            no_cpython_wrapper=not entry, no_cfunc_wrapper=not entry, _nrt=counted, **options
-        )(function)
         if not entry:
-            made.__class__ = _Inner
-        if cache:
+            options.update(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_ToText)
+        made = numba.njit(_nrt=counted, **options)(function)
+        made.__class__ = _Entry if entry else _Inner
+        if entry and cache:
             made._cache = _cache_of(function)
         if not (literal or options.get("forceinline")):
             resolve = made.get_call_template
@@ -149,10 +193,24 @@ def cfunc(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
     def compiled(function: Callable[..., Any]) -> Any:
         made: Any = CFunc(function, sigutils.normalize_signature(signature), {}, options)
         made._cache = _cache_of(function)
-        made.compile()
+        with patiently(f"compiling {_task(function)}, once"):
+            made.compile()
         return made
 
     return compiled
+
+
+_TASKS = {
+    "fluid": "the network solver",
+    "steady": "the search for equilibria",
+    "linear": "the stability analysis",
+    "dde": "the delay solver",
+}
+
+
+def _task(function: Any) -> str:
+    """What a function of the package, or one that was generated, is compiled for."""
+    return _TASKS.get(_folder_of(function).partition("/")[0], "the equations")
 
 
 @contextlib.contextmanager

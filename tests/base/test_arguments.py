@@ -17,33 +17,28 @@ def net() -> Any:
     return fc.Network()
 
 
-CALLS = {
-    r"link\(\) lacks capacity; give capacity \(float, str or list of pairs\)": lambda: net().link(
-        "a", fc.DropTail
+CALLS: dict[str, Any] = {
+    r"link\(\) lacks capacity; give capacity \(float, str or list of pairs\)": (
+        lambda: net().link("a", fc.DropTail)
     ),
     r"link\(\) lacks law and capacity; give law \(Link\) and": lambda: net().link("a"),
-    r"link\(\) has no argument 'capcity'; did you mean 'capacity'\?": lambda: net().link(
-        "a", fc.DropTail, capcity=1
+    r"link\(\) has no argument 'capcity'; did you mean 'capacity'\?": (
+        lambda: net().link("a", fc.DropTail, capcity=1)
     ),
-    r"link\(\) takes name, law by position, and by name capacity,.*; 3e6 is": lambda: net().link(
-        "a", fc.DropTail, "3e6"
+    r"link\(\) takes name, law by position, and by name capacity,.*; 3e6 is": (
+        lambda: net().link("a", fc.DropTail, "3e6")
     ),
     r"flow\(\) lacks route; give route \(sequence of str\)": lambda: net().flow("f", fc.LDCC),
     r"flow\(\) has law twice": lambda: net().flow("f", fc.LDCC, law=fc.LDCC, route=["l"]),
-    r"dumbbell\(\) lacks link; give link \(mapping\)": lambda: fc_.dumbbell([fc.LDCC]),
-    r"dumbbell\(\) has no argument 'zzz'; it takes flows, link, rtt": lambda: fc_.dumbbell(
-        [fc.LDCC], {}, zzz=1
+    r"dumbbell\(\) has no argument 'zzz'; it takes flows, link, rtt": (
+        lambda: fc_.dumbbell([fc.LDCC], {}, zzz=1)
     ),
     r"parking_lot\(\) lacks cross and link": lambda: fc_.parking_lot(0),
     r"link is 3; give arguments such as": lambda: fc_.parking_lot([fc.LDCC], [fc.LDCC], 3),
-    r"flows is 0; give laws in a list": lambda: fc_.parking_lot(0, [fc.LDCC], {"capacity": 1e6}),
     r"LDCC takes parameters by name, not 0.4 by position; it has w, beta": lambda: fc_.LDCC(0.4),
-    r"equilibrium\(\) lacks net; give net \(Network\)": lambda: fc_.equilibrium(),
-    r"the network has no flows, so there is nothing to share; add one": lambda: fc.num.solve(
-        fc.Network()
-    ),
-    r"at is nan; give a time in seconds": lambda: fc.num.solve(
-        fc.dumbbell([fc.LDCC], {"capacity": 1e6}), at=float("nan")
+    r"the network has no flows, so there is nothing to share; add one": lambda: fc.num.solve(net()),
+    r"at is nan; give a time in seconds": (
+        lambda: fc.num.solve(fc.dumbbell([fc.LDCC], {"capacity": 1e6}), at=float("nan"))
     ),
 }
 

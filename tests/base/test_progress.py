@@ -12,6 +12,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.base import progress
 from fluidcc.base.progress import Progress, patiently
+from fluidcc.numerics.compiling import njit
 
 
 class Screen(io.StringIO):
@@ -99,9 +100,40 @@ def test_work_of_unknown_length_says_what_it_is(
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(progress, "PATIENCE", patience)
     monkeypatch.setattr(progress, "INTERVAL", 0.01)
+    monkeypatch.setattr(progress, "_waited", 0.0)
     with patiently("compiling fun"):
         time.sleep(0.5)
     assert ("compiling fun [00:00 so far]" in screen.getvalue()) is (patience < 1)
+
+
+@pytest.mark.slow
+def test_parts_of_unknown_length_share_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is too short for a bar; the second has it at once, and the part within it none."""
+    screen = Screen(True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    for name, value in (("PATIENCE", 0.3), ("INTERVAL", 0.01), ("_waited", 0.0)):
+        monkeypatch.setattr(progress, name, value)
+    with patiently("part one"):
+        time.sleep(0.2)
+    assert screen.getvalue() == ""
+    with patiently("part two"), patiently("within"):
+        time.sleep(0.2)
+    assert "part two [" in screen.getvalue()
+    assert "within" not in screen.getvalue()
+
+
+@pytest.mark.slow
+def test_what_is_compiled_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    for name, value in (("PATIENCE", 0.0), ("INTERVAL", 0.001), ("_waited", 0.0)):
+        monkeypatch.setattr(progress, name, value)
+    half = njit(entry=True, cache=False)(lambda x: 0.5 * x)
+    assert half(3.0) == 1.5
+    assert "compiling the equations, once [" in screen.getvalue()
+    shown = len(screen.getvalue())
+    assert half(5.0) == 2.5
+    assert len(screen.getvalue()) == shown
 
 
 @pytest.mark.parametrize("steps", [1, 7])

@@ -48,11 +48,7 @@ def _series() -> fc.Network:
 
 
 def _lone() -> fc.Network:
-    return (
-        fc.Network()
-        .link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms")
-        .flow("f", fc.ECF, route=["l"])
-    )
+    return fc.dumbbell([fc.ECF], {"capacity": "3 Mbit/s", "delay": "10 ms"})
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_code_is_compiled_once_and_then_loaded(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("size", [0, 1, 20, 60])
+@pytest.mark.parametrize("size", [0, 60])
 def test_a_truncated_file_is_said_once_and_written_anew(
     folder: Path, ending: str, size: int
 ) -> None:
@@ -146,14 +146,13 @@ def run(i):
     return fc.simulate(net.flow("a", (fc.LDCC, fc.Vegas)[i % 2], route=["l"]), 1)
 
 sys.setswitchinterval(1e-6)
-results = list(ThreadPoolExecutor(8).map(run, range(16)))
-assert all(results[i].rate.equals(results[i % 2].rate) for i in range(16))
+results = list(ThreadPoolExecutor(6).map(run, range(8)))
+assert all(results[i].rate.equals(results[i % 2].rate) for i in range(8))
 """
     folder = str(Path(fluidcc.__file__).parents[1])
     known = {**os.environ, "FLUIDCC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": folder}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=known, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=known, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "cache").glob("*.nbi"))) == 3
 

@@ -1,6 +1,4 @@
-"""Functions that compiled code alone calls; of these, functions that count no references make no
-arrays, and lose none that they are handed or that others make.
-"""
+"""Functions that compiled code alone calls, and those of them that count no references."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from fluidcc.numerics.compiling import njit
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
 
-@njit(cache=False)
+@njit()
 def _making(values: Any) -> Any:
     return (values * values).sum()
 
@@ -34,6 +32,14 @@ def _handed(table: Any) -> Any:
 def test_python_is_refused() -> None:
     with pytest.raises(TypeError, match="_making is called by compiled code alone"):
         _making(np.ones(3))
+
+
+def test_it_has_no_machine_code_and_no_file() -> None:
+    _handed(np.ones((4, 3)))
+    (made,) = _making.overloads.values()
+    assert made.fndesc.llvm_func_name in made.library.get_llvm_str()
+    assert not made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    assert not _making._cache.cache_path
 
 
 def test_an_array_is_refused() -> None:
