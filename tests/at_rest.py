@@ -16,7 +16,9 @@ W, BETA, T = 20e3, 0.1, 0.1  # LDCC's defaults, of Section V
 
 
 def bottleneck(capacity: float = 2e6, **link: Any) -> fc.Network:
-    return fc.Network().link("l", fc.DropTail, capacity=capacity, delay=0.025, **link)
+    return fc.Network().link(
+        "l", **{"law": fc.DropTail, "capacity": capacity, "delay": 0.025, **link}
+    )
 
 
 def with_flows(
@@ -65,16 +67,13 @@ def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
     kept = dict.fromkeys(net.flows, 1.0)
     loss = {}
     for name, link in net.links.items():
-        q, y, c = (
-            float(eq.queueing_delay.sel(link=name)),
-            float(eq.arrival_rate.sel(link=name)),
-            link.capacity,
-        )
+        q, y = (float(v.sel(link=name)) for v in (eq.queueing_delay, eq.arrival_rate))
+        c, full = link.capacity, bool(eq.full.sel(link=name))
         longest = link.buffer / c
-        loss[name] = 1 - c / y if bool(eq.full.sel(link=name)) else 0.0
+        loss[name] = 1 - c / y if full else 0.0
         assert 0 <= q <= longest
         assert loss[name] >= -tolerance
-        assert (q == longest) == bool(eq.full.sel(link=name))
+        assert (q == longest) == full
         assert y * (1 - loss[name]) <= c * (1 + tolerance)
         if q > 0:
             assert y * (1 - loss[name]) == pytest.approx(c, rel=tolerance)
@@ -84,9 +83,8 @@ def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
             arrivals[name] += passed[f]
             passed[f] *= 1 - loss[name]
             kept[f] *= 1 - loss[name]
-        delay = flow.access_delay + sum(
-            net.links[l].delay + float(eq.queueing_delay.sel(link=l)) for l in flow.route
-        )
+        queued = sum(float(eq.queueing_delay.sel(link=l)) for l in flow.route)
+        delay = net.propagation_delay(f) + queued
         assert float(eq.one_way_delay.sel(flow=f)) == pytest.approx(delay, rel=1e-12)
         assert float(eq.rtt.sel(flow=f)) == pytest.approx(delay + net.return_delay(f), rel=1e-12)
         assert float(eq.loss.sel(flow=f)) == pytest.approx(1 - kept[f], rel=1e-6, abs=tolerance)
@@ -94,15 +92,12 @@ def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
             at_bound = z in flow.law.lower and eq.states[f][sy.plain(z)] == float(flow.law.lower[z])
             assert drift <= 1e-12 if at_bound else abs(drift) <= 1e-12
     for name, y in arrivals.items():
-        assert float(eq.arrival_rate.sel(link=name)) == pytest.approx(
-            y, rel=tolerance, abs=tolerance
-        )
+        near = pytest.approx(y, rel=tolerance, abs=tolerance)
+        assert float(eq.arrival_rate.sel(link=name)) == near
 
 
 def lot(**second: Any) -> fc.Network:
-    net = fc.Network().link(
-        "l1", fc.DropTail, capacity=2.5e6, delay=0.02, buffer=second.pop("first_buffer", None)
-    )
-    net.link("l2", fc.DropTail, capacity=2.5e6, delay=0.02, **second)
-    net.flow("long", fc.LDCC, route=["l1", "l2"])
-    return net.flow("s1", fc.LDCC, route=["l1"]).flow("s2", fc.LDCC, route=["l2"])
+    path: dict[str, Any] = {"capacity": 2.5e6, "delay": 0.02}
+    first = {"name": "l1", **path, "buffer": second.pop("first_buffer", None)}
+    cross = [{"s1": fc.LDCC}, {"s2": fc.LDCC}]
+    return fc.parking_lot({"long": fc.LDCC}, cross, [first, {"name": "l2", **path, **second}])

@@ -25,6 +25,11 @@ def link(buffer: float = BUFFER, **kwargs: Any) -> Network:
     return Network().link("l", DropTail, capacity=C, delay=DELAY, buffer=buffer, **kwargs)
 
 
+def alone(law: Source, buffer: float = BUFFER, **flow: Any) -> Network:
+    """The flow f over the link l."""
+    return link(buffer).flow("f", law, route=["l"], **{"start": 0, **flow})
+
+
 def aimd(**params: float) -> Source:
     """Rate-based AIMD of the slope SLOPE that reacts once a round trip."""
     law = RateAIMD(m=1e5, R=0.1, **params)

@@ -1,8 +1,7 @@
-"""Flows over one link by Euler's method on an even grid, apart from the engine: a reference good to
-three digits.
+"""Flows over one link by Euler's method, apart from the engine: good to three digits.
 
 Laws are evaluated as they stand; of the network there is a FIFO queue, and what is acknowledged
-when. Its error goes with the step, but unevenly: delays of flows are no multiples of it.
+when. The error goes with the step, unevenly, as delays of flows are no multiples of it.
 """
 
 from __future__ import annotations
@@ -53,9 +52,8 @@ def _made(net: Network, name: str, step: float) -> _Flow:
     initial = [float(law.initial.get(z, 0.0)) for z in law.states]
     access, begin = (round(v / step) for v in (spec.access_delay, spec.intervals[0][0]))
     assert not law.jumps
-    return _Flow(
-        net.base_rtt(name), net.return_delay(name), access, begin, evaluate, lower, initial
-    )
+    trip, back = net.base_rtt(name), net.return_delay(name)
+    return _Flow(trip, back, access, begin, evaluate, lower, initial)
 
 
 def _run(net: Network, until: float, step: float) -> tuple[Array, Array]:
@@ -79,11 +77,7 @@ def _run(net: Network, until: float, step: float) -> tuple[Array, Array]:
             while last + 1 + flow.access < len(waits) and acknowledged(flow, last + 1) <= now:
                 last += 1
             flow.heard = last
-            trip, old, bent = (
-                flow.base,
-                0.0,
-                0.0,
-            )  # as long as nothing has come back since the clock began
+            trip, old, bent = flow.base, 0.0, 0.0  # until something has come back
             if now * step > flow.base and acknowledged(flow, last) <= now:
                 here, there = acknowledged(flow, last), acknowledged(flow, last + 1)
                 part = min((now - here) / (there - here), 1.0)

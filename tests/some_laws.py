@@ -1,6 +1,4 @@
-"""Every law there is, for the generic suites: one per entry of `fluidcc.sources` and
-`fluidcc.links`.
-"""
+"""Every law there is, for the generic suites."""
 
 from __future__ import annotations
 
@@ -9,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Symbol, lambdify
+from sympy import Symbol
 
 from fluidcc import links, sources
 from fluidcc.laws import Law
-from fluidcc.symbols import unfold
+from fluidcc.symbols import numpy_function, unfold
 
 
 def all_laws() -> list[Law]:
@@ -21,8 +19,7 @@ def all_laws() -> list[Law]:
 
 
 def random_values(law: Law, n: int, seed: int = 0) -> dict[Symbol, NDArray[Any]]:
-    """Values of every state, input and parameter, within an order of magnitude of 1 and of the
-    right sign.
+    """Values of every state, input and parameter, within a decade of 1 and of the right sign.
 
     Signs of switches vary from point to point, and no value is near a kink on purpose.
     """
@@ -40,7 +37,7 @@ def reference(law: Law) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
     Arguments and values are arrays (number, ...), in the law's orders.
     """
     roots = [unfold(f) for f in (*law.flow.values(), *law.out.values())]
-    function = lambdify([*law.states, *law.inputs, *law.params], roots, "numpy")
+    function = numpy_function([*law.states, *law.inputs, *law.params], roots, {})
     n = len(law.states)
 
     def evaluated(z: Any, u: Any, p: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -20,6 +20,7 @@ from fluidcc.analysis.operating_point import with_alone
 from fluidcc.analysis.point import BUSY, FULL, LISTS, NUMBERS, own_states, residual
 from fluidcc.analysis.wiring import ARRAYS, Matrices, sources
 from fluidcc.base.errors import SolverError, warn
+from fluidcc.base.tables import InTable
 from fluidcc.equilibria.assembly import flow_numbers, link_numbers
 from fluidcc.laws.steady import trackers
 from fluidcc.network.parameters import Parameters
@@ -39,7 +40,7 @@ STEP = 1e-40
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Parameter(InTable):
     """One number of a network; identical flows have it together.
 
     Attributes
@@ -62,6 +63,8 @@ class Parameter:
     what: str
     value: float
     units: str
+
+    _shown = ("name", "value", "units")
 
     @property
     def key(self) -> str:
@@ -276,7 +279,7 @@ is none.
 
 
 @dataclass(frozen=True)
-class FreeDirection:
+class FreeDirection(InTable):
     """A direction in which every point near the equilibrium is one too.
 
     Attributes
@@ -292,6 +295,8 @@ class FreeDirection:
     states: dict[str, float]
     multiplicity: int = 1
     among: str = ""
+
+    _shown = ("states", "multiplicity", "among")
 
     def __str__(self) -> str:
         if self.among:

@@ -24,11 +24,11 @@ from fluidcc.analysis.returns import (
     natural_sizes,
     once_round,
     states_at,
+    times_of,
 )
 from fluidcc.base.arguments import explained, flag, number, whole
 from fluidcc.base.errors import SolverError, Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
-from fluidcc.equilibria.assembly import own_states
 from fluidcc.equilibria.result import MOST_ROWS
 from fluidcc.laws import Law
 from fluidcc.network.network import Network, require_network
@@ -190,8 +190,7 @@ class Approach:
         at = np.linspace(self.now, self.now + 2 * period, 201)[1:]
         ahead = self.effort.go(self.net, self.now + 2.5 * period, COARSE, last, at)
         size = np.maximum(np.abs(states_at(ahead)[0]).max(axis=0), size)
-        times, labels = events(ahead, "jump" if ahead.attrs["jumps"] else "tick")
-        marks = times[[one == label for one in labels]]
+        marks = times_of(ahead, label)
         middle = float(marks[0] + 0.37 * (marks[1] - marks[0]))
         base = counted_anew(self.net, self.effort.go(self.net, middle, COARSE, last))
         return Section(self.net, label, count, period, base, size, self.rtol, self.effort)
@@ -499,11 +498,7 @@ class LimitCycle(OnceRound):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The states that were disturbed for `multipliers`, as ``flow.state``."""
-        net, found = self._section.net, []
-        for kind, name, place in self._section.inputs:
-            law = (net.flows if kind == "flow" else net.links)[name].law
-            found.append(f"{name}.{plain(own_states(law)[place])}")
-        return tuple(found)
+        return tuple(f"{name}.{plain(z)}" for _, name, z in self._section.inputs)
 
 
 def _table(cycle: OnceRound, name: str) -> Any:

@@ -289,6 +289,9 @@ class _Loops(Mapping[str, PublishedLoop]):
     def __len__(self) -> int:
         return len(self.makers)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __repr__(self) -> str:
         return f"published loops: {', '.join(self)}"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,15 +38,20 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "QUANTITIES", "Sensitivities", "StabilityReport", "rows_of", "sensitivities",
+    "MARGINS", "QUANTITIES", "Sensitivities", "StabilityReport", "rows_of", "sensitivities",
     "static_windows",
 ]  # fmt: skip
 
 
+MARGINS = {
+    "gain_margin": ("gain", "1"), "phase_margin": ("phase", "deg"), "delay_margin": ("delay", "s"),
+    "modulus_margin": ("modulus", "1"), "crossover": ("crossover", "rad/s"),
+    "critical_gain": ("gain_nearest", "1"),
+}  # fmt: skip
+"""What a report takes of `Margins`, and its unit."""
 QUANTITIES = {
-    "decay_rate": "1/s", "frequency": "rad/s", "gain_margin": "1", "phase_margin": "deg",
-    "delay_margin": "s",
-    "modulus_margin": "1",
+    "decay_rate": "1/s", "frequency": "rad/s",
+    **{name: unit for name, (_, unit) in MARGINS.items() if name.endswith("margin")},
 }  # fmt: skip
 
 
@@ -165,72 +171,54 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
                 *_margin_slopes(open_, change, margins),
             ]
         )
-    value = [
-        -root.real,
-        abs(root.imag),
-        margins.gain,
-        margins.phase,
-        margins.delay,
-        margins.modulus,
-    ]
+    known = [getattr(margins, MARGINS[name][0]) for name in QUANTITIES if name in MARGINS]
+    value = [-root.real, abs(root.imag), *known]
     return Sensitivities(tuple(chosen), np.array(value, float), np.array(rows, float))
 
 
 def _margin_slopes(m: Matrices, d: Matrices, margins: Any) -> list[float]:
     """Derivatives of the gain, phase, delay and modulus margins; NaN of one that is infinite."""
-    found = [
-        (_gain_slope, margins.gain, margins.phase_crossover),
-        (_phase_slope, margins.phase, margins.crossover),
-        (_delay_slope, margins.delay, margins.delay_crossover),
-        (_modulus_slope, margins.modulus, margins.modulus_frequency),
+
+    def gain(value: float, omega: float) -> float:
+        by_omega, by_p = _logarithmic(m, d, omega, complex(-1 / value))
+        moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
+        return -value * (by_p.real + by_omega.real * moved)
+
+    def lag(lag: float, omega: float) -> tuple[float, float]:
+        """Changes of the lag to -1 [rad] and of the frequency where the modulus is one."""
+        by_omega, by_p = _logarithmic(m, d, omega, -np.exp(1j * lag))
+        moved = -by_p.real / by_omega.real
+        return by_p.imag + by_omega.imag * moved, moved
+
+    def delay(value: float, omega: float) -> float:
+        change, moved = lag(value * omega, omega)
+        return (change - value * moved) / omega
+
+    found: list[tuple[Callable[[float, float], float], Any, Any]] = [
+        (gain, margins.gain, margins.phase_crossover),
+        (lambda v, w: math.degrees(lag(math.radians(v), w)[0]), margins.phase, margins.crossover),
+        (delay, margins.delay, margins.delay_crossover),
+        (lambda _, w: _modulus_slope(m, d, w), margins.modulus, margins.modulus_frequency),
     ]
     return [
-        slope(m, d, float(value), float(omega)) if np.isfinite([value, omega]).all() else math.nan
+        slope(float(value), float(omega)) if np.isfinite([value, omega]).all() else math.nan
         for slope, value, omega in found
     ]
 
 
-def _eigenvalue(
-    m: Matrices, d: Matrices, omega: float, like: complex
-) -> tuple[complex, complex, complex]:
-    """The eigenvalue of L(j omega) nearest to `like`, and its derivatives by omega and by the
-    parameter.
+def _logarithmic(m: Matrices, d: Matrices, omega: float, like: complex) -> tuple[complex, complex]:
+    """The derivatives of the logarithm of the eigenvalue of L(j omega) nearest to `like`, by omega
+    and by the parameter.
     """
     L, by_s = response_slope(m, 1j * omega)
     by_p = response_slope(m, 1j * omega, d)[1]
     values, right = np.linalg.eig(L)
     k = int(np.argmin(np.abs(values - like)))
-    left = np.linalg.inv(right)[k]
-    return (
-        complex(values[k]),
-        complex(1j * (left @ by_s @ right[:, k])),
-        complex(left @ by_p @ right[:, k]),
-    )
+    left = np.linalg.inv(right)[k] / values[k]
+    return complex(1j * (left @ by_s @ right[:, k])), complex(left @ by_p @ right[:, k])
 
 
-def _gain_slope(m: Matrices, d: Matrices, gain: float, omega: float) -> float:
-    value, by_omega, by_p = _eigenvalue(m, d, omega, complex(-1 / gain))
-    moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
-    return (by_p.real + by_omega.real * moved) / value.real**2
-
-
-def _at_modulus_one(m: Matrices, d: Matrices, omega: float, lag: float) -> tuple[float, float]:
-    """Changes of the lag to -1 [rad] and of the frequency where an eigenlocus has modulus one."""
-    value, by_omega, by_p = _eigenvalue(m, d, omega, -np.exp(1j * lag))
-    moved = -(by_p / value).real / (by_omega / value).real
-    return (by_p / value).imag + (by_omega / value).imag * moved, moved
-
-
-def _phase_slope(m: Matrices, d: Matrices, phase: float, omega: float) -> float:
-    return math.degrees(_at_modulus_one(m, d, omega, math.radians(phase))[0])
-
-
-def _delay_slope(m: Matrices, d: Matrices, delay: float, omega: float) -> float:
-    lag, moved = _at_modulus_one(m, d, omega, delay * omega)
-    return (lag - delay * moved) / omega
-
-
-def _modulus_slope(m: Matrices, d: Matrices, modulus: float, omega: float) -> float:
+def _modulus_slope(m: Matrices, d: Matrices, omega: float) -> float:
     """At a minimum over frequency only the direct change counts."""
     L, _ = response_slope(m, 1j * omega)
     change = response_slope(m, 1j * omega, d)[1]
@@ -305,16 +293,18 @@ def _root(s: Any) -> str:
 
 def _figure(report: StabilityReport) -> str:
     """Nyquist plot as an image in the page; made without pyplot, so that no figure is left open."""
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from fluidcc.plotting import nyquist
+    from fluidcc.plotting import STYLE, nyquist
 
     if report.regime == "no feedback":
         return ""
-    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     FigureCanvasAgg(figure)
-    nyquist(report, ax=figure.subplots())
+    with rc_context(STYLE):
+        nyquist(report, ax=figure.subplots())
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=110)
     return (

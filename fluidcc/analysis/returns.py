@@ -5,17 +5,20 @@ become there.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sympy import Symbol
 
 from fluidcc.base.errors import SolverError
 from fluidcc.base.progress import Progress
 from fluidcc.equilibria.assembly import own_states
 from fluidcc.laws import Law
+from fluidcc.laws.steady import trackers
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import ReturnMap, return_map, smooth_pieces
 from fluidcc.simulation.restart import counted_anew, nudged
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MISFIT", "Effort", "Label", "Lost", "OnceRound", "Section", "events", "mark_kind",
-    "movable", "natural_sizes", "once_round", "state_names", "states_at",
+    "movable", "natural_sizes", "once_round", "state_names", "states_at", "times_of",
 ]  # fmt: skip
 
 
@@ -94,6 +97,7 @@ class Effort:
 
 Array = NDArray[np.float64]
 Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
+Input = tuple[str, str, Symbol]  # kind and name of a flow or link, and a state of its law
 
 MISFIT = 0.05  # of the map of returns, above which it is none
 
@@ -107,6 +111,12 @@ def events(run: xr.Dataset, kind: str | None = None) -> tuple[Array, list[Label]
         return np.empty(0), []
     names, rules = run[f"{kind}_of"].values, run[f"{kind}_rule"].values
     return run[f"{kind}_time"].values, [(str(n), int(k)) for n, k in zip(names, rules, strict=True)]
+
+
+def times_of(run: xr.Dataset, label: Label) -> Array:
+    """When the events with that label happen."""
+    times, labels = events(run)
+    return times[np.array([one == label for one in labels], dtype=bool)]
 
 
 def mark_kind(run: xr.Dataset) -> str:
@@ -148,22 +158,18 @@ def natural_sizes(run: xr.Dataset, net: Network) -> Array:
     return np.array(found)
 
 
-def movable(law: Law) -> list[int]:
-    """States, by number, that a small disturbance moves for a while.
+def movable(law: Law) -> list[Symbol]:
+    """States that a small disturbance moves for a while.
 
     Not those that only jumps set, such as a flag or the smallest round trip: they are parameters of
     a cycle. Nor what the data under way determine (a flow of rate - x_tau/(1 + edot)), or the
     delay: nothing brings that back.
     """
-    return [law.states.index(z) for z in own_states(law) if not _fixed(law, z)]
-
-
-def _fixed(law: Law, z: Any) -> bool:
-    from fluidcc.laws.steady import trackers
-
-    if z in trackers(law):
-        return True
-    return unfold(law.flow[z]) == 0 and not any(z in tick.update for tick in law.ticks)
+    ticked = {z for tick in law.ticks for z in tick.update}
+    return [
+        z for z in own_states(law)
+        if z not in trackers(law) and (z in ticked or unfold(law.flow[z]) != 0)
+    ]  # fmt: skip
 
 
 class Lost(SolverError):
@@ -206,38 +212,48 @@ class Section:
     def walk(self, base: xr.Dataset, cycles: int) -> tuple[Array, Array]:
         """Times (cycles + 1,) and states (cycles + 1, n) at the next returns."""
         until = self.start + (cycles + 1) * self.period
-        times, labels = events(self.run(base, until))
-        marks = times[[label == self.label for label in labels]][:: self.count][: cycles + 1]
-        if len(marks) <= cycles:
-            raise Lost(
-                f"the cycle near {self.start:.6g} s is lost: {self.label[0]!r} does not jump as "
-                "often any more"
-            )
+        marks = self._marks(base, until, cycles * self.count + 1)
+        marks = marks[:: self.count][: cycles + 1]
         there = self.run(base, until, marks)
         return marks, states_at(there)[0] / self.size
 
-    def moved(self, changes: dict[tuple[str, str, int], float]) -> xr.Dataset:
-        """The base with some states moved, by kind, name and number."""
+    def _marks(self, base: xr.Dataset, until: float, least: int) -> Array:
+        """When the event happens until then, on the way that goes on from `base`: so often at
+        least.
+        """
+        marks = times_of(self.run(base, until), self.label)
+        if len(marks) < least:
+            raise Lost(
+                f"the cycle near {float(base.attrs['end']):.6g} s is lost: {self.label[0]!r} does "
+                "not jump as often any more"
+            )
+        return marks
+
+    @property
+    def _specs(self) -> dict[str, Mapping[str, Any]]:
+        return {"flow": self.net.flows, "link": self.net.links}
+
+    def moved(self, changes: dict[Input, float]) -> xr.Dataset:
+        """The base with some states moved."""
         table: dict[tuple[str, str], dict[int, float]] = {}
-        for (kind, name, number), step in changes.items():
+        for (kind, name, z), step in changes.items():
+            # by the number among those that the engine keeps with the law
+            number = own_states(self._specs[kind][name].law).index(z)
             table.setdefault((kind, name), {})[number] = step
         return self.base.assign(
             final_state=("final_state_byte", nudged(self.base.final_state.values, table))
         )
 
     @cached_property
-    def inputs(self) -> dict[tuple[str, str, int], float]:
+    def inputs(self) -> dict[Input, float]:
         """The states that are disturbed, with the size of each."""
         place = {name: k for k, name in enumerate(states_at(self.base)[1])}
-        found = {}
-        for kind, specs in (("flow", self.net.flows), ("link", self.net.links)):
-            for name, spec in specs.items():
-                for number in movable(spec.law) if _is_on(self.base, kind, name) else []:
-                    label = f"{spec.law.name}_{plain(spec.law.states[number])} of {name}"
-                    found[kind, name, _own_number(spec.law, number)] = float(
-                        self.size[place[label]]
-                    )
-        return found
+        return {
+            (kind, name, z): float(self.size[place[f"{spec.law.name}_{plain(z)} of {name}"]])
+            for kind, specs in self._specs.items()
+            for name, spec in specs.items() if _is_on(self.base, kind, name)
+            for z in movable(spec.law)
+        }  # fmt: skip
 
     @property
     def depth(self) -> int:
@@ -321,23 +337,11 @@ class Section:
 
     def later(self, cycles: int) -> Section:
         """The section some cycles on."""
-        there = self.run(self.base, self.start + cycles * self.period)
-        return self._from(there, float(there.attrs["end"]))
+        return self._from(self.run(self.base, self.start + cycles * self.period))
 
-    def _from(self, base: xr.Dataset, time: float) -> Section:
-        """The section between the first two marks after `time`, on the way that goes on from
-        `base`.
-        """
-        until = time + 2.1 * self.period
-        times, labels = events(self.run(base, until))
-        marks = times[
-            np.array([label == self.label for label in labels], dtype=bool) & (times > time)
-        ]
-        if len(marks) < 2:
-            raise Lost(
-                f"the cycle near {time:.6g} s is lost: {self.label[0]!r} does not jump as often "
-                "any more"
-            )
+    def _from(self, base: xr.Dataset) -> Section:
+        """The section between the next two marks, on the way that goes on from `base`."""
+        marks = self._marks(base, float(base.attrs["end"]) + 2.1 * self.period, 2)
         at = float(marks[0] + 0.37 * (marks[1] - marks[0]))
         return replace(self, base=counted_anew(self.net, self.run(base, at)))
 
@@ -354,20 +358,12 @@ class Section:
                 for (key, size), d in zip(self.inputs.items(), steps, strict=True)
             }
         )
-        there = self.run(base, self.start + 3 * self.period)
-        return self._from(there, float(there.attrs["end"]))
+        return self._from(self.run(base, self.start + 3 * self.period))
 
 
 def _in_a_row(returns: Array, depth: int) -> Array:
     """Of each return what is seen there and at the `depth` - 1 next ones, one below the other."""
     return np.concatenate([returns[k : len(returns) - depth + 1 + k] for k in range(depth)], axis=1)
-
-
-def _own_number(law: Any, number: int) -> int:
-    """Number of a state among those that the engine keeps with the law: a link's queue is kept
-    elsewhere.
-    """
-    return own_states(law).index(law.states[number])
 
 
 def _is_on(run: xr.Dataset, kind: str, name: str) -> bool:

@@ -222,6 +222,8 @@ def _gains(law: Link) -> tuple[float, float]:
 def _feedback_loop(
     net: Network, classes: list[_Class], filled: list[LinkSpec], at: float
 ) -> HeldLoop:
+    from scipy.linalg import null_space
+
     place = {link.name: i for i, link in enumerate(filled)}
     moving = [k for k, one in enumerate(classes) if one.obeys is not None]
     arrivals = _Arrivals(net, classes, place, at)
@@ -241,14 +243,10 @@ def _feedback_loop(
             measurements.append(Measurement(j, place[obeys], one.rate * gain, delay))
     periods = [net.links[str(classes[k].obeys)].law.params[T_ECF] for k in moving]
     shared = np.array([[float(name in classes[k].route) for k in moving] for name in place])
-    return HeldLoop(periods, len(filled), [1.0] * len(moving), paths, measurements, _unseen(shared))
-
-
-def _unseen(shared: Any) -> Any:
-    """Changes of rates that no filled router sees."""
-    from scipy.linalg import null_space
-
-    return null_space(shared)
+    # changes of rates that no filled router sees
+    return HeldLoop(
+        periods, len(filled), [1.0] * len(moving), paths, measurements, null_space(shared)
+    )
 
 
 class _Arrivals:

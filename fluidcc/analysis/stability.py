@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fluidcc.analysis.change import left_out, without_zeros
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.operating_point import Stack, operating_point, operating_points
 from fluidcc.analysis.point import Point
-from fluidcc.analysis.report import StabilityReport, static_windows
+from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
 from fluidcc.analysis.wiring import (
     ARRAYS,
     Matrices,
@@ -111,16 +112,12 @@ def stability(
     loops = ((joined, "closed"), (broken, "open"), (all_flows(point, broken), "open"))
     closed, by_class, opened = (LinearNetwork.of(point, m, loop) for m, loop in loops)
     _warn_without_loop(point, by_class)
-    among = closed.deviations()
-    times = {"": 1, **{f.label: f.count - 1 for f in point.classes}}
-    zeros = {
-        "": closed.count_unstable(),
-        **{name: system.count_unstable() for name, system in among.items()},
-    }
-    poles = {
-        name: system.count_unstable()
-        for name, system in {"": by_class, **by_class.deviations("open")}.items()
-    }
+    parts = {"": closed, **closed.deviations()}
+    zeros, poles = (
+        {name: system.count_unstable() for name, system in systems.items()}
+        for systems in (parts, {"": by_class, **by_class.deviations("open")})
+    )
+    times = _copies(point)
     unstable, by_contour = (
         sum(times[n] * getattr(c, kind) for n, c in zeros.items())
         for kind in ("unstable", "by_contour")
@@ -129,7 +126,7 @@ def stability(
     on_axis = sum(c.marginal + c.at_zero for c in zeros.values())
     free, gone = left_out(point, zeros) if on_axis else ((), {})
     found = []
-    for name, system in {"": closed, **among}.items():
+    for name, system in parts.items():
         left = gone.get(name, 0)
         if not name or system.n_states > left:
             every = system.rightmost(roots + left)
@@ -146,8 +143,13 @@ def stability(
         closed=closed,
         open=opened,
         free=free,
-        certificates=_certified(closed) if certify else {},
+        certificates=_certified(parts) if certify else {},
     )
+
+
+def _copies(point: Point) -> dict[str, int]:
+    """How often the roots of each part are those of the network: of the loop and of differences."""
+    return {"": 1, **{f.label: f.count - 1 for f in point.classes}}
 
 
 def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
@@ -161,12 +163,10 @@ def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
     return np.array(found, complex)
 
 
-def _certified(closed: LinearNetwork) -> dict[str, Certificate]:
+def _certified(parts: dict[str, LinearNetwork]) -> dict[str, Certificate]:
     from fluidcc.numerics.linear.certify import certify
 
-    return {
-        name: certify(system) for name, system in {"loop": closed, **closed.deviations()}.items()
-    }
+    return {name or "loop": certify(system) for name, system in parts.items()}
 
 
 def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
@@ -188,17 +188,12 @@ def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
 # agree) are judged by `stability` itself.
 
 
-MARGINS: dict[str, tuple[str, Callable[[Margins], Any]]] = {
-    "gain_margin": ("gain", lambda m: m.gain),
-    "phase_margin": ("phase", lambda m: np.abs(m.phase)),
-    "delay_margin": ("delay", lambda m: m.delay),
-    "modulus_margin": ("modulus", lambda m: m.modulus),
-    "crossover": ("crossover", lambda m: np.abs(m.phase)),
-    "critical_gain": ("gain_nearest", lambda m: np.maximum(m.gain_nearest, 1 / m.gain_nearest)),
+NEARNESS: dict[str, Callable[[Margins], Any]] = {
+    "phase": lambda m: np.abs(m.phase),
+    "crossover": lambda m: np.abs(m.phase),
+    "gain_nearest": lambda m: np.maximum(m.gain_nearest, 1 / m.gain_nearest),
 }
-"""What a column takes of margins, and by what it takes that of the part that is the nearest to
-its boundary.
-"""
+"""By what a margin is taken of that part that is the nearest to its boundary, if not by itself."""
 UNSURE = "its counts of unstable roots do not agree at once, or a root lies on the axis"
 
 
@@ -357,19 +352,18 @@ def _judge(
         alone |= dict.fromkeys(rows.tolist(), "no flow hears of any other")
         return
     if roots:
-        root, count = rightmost_of_stack(_blocks(joined[0]))
-        poles = right_of_axis(_blocks(joined[1]))
-        unstable, broken = (np.where(found < 0, np.nan, found) for found in (count, poles))
-        more = {f.label: f.count - 1 for f in point.classes}
-        opened = deviations(point, "open")
-        for name, own in deviations(point).items():
-            if not len(own.A):
+        root: Any = None
+        unstable, broken = np.zeros((2, len(rows)))
+        times = _copies(point)
+        opened = {"": joined[1], **deviations(point, "open")}
+        for name, own in {"": joined[0], **deviations(point)}.items():
+            if name and not len(own.A):
                 continue
             among, count = rightmost_of_stack(_blocks(own))
             poles = right_of_axis(_blocks(opened[name]))
-            root = np.where(among.real > root.real, among, root)
-            unstable = unstable + np.where(count < 0, np.nan, more[name] * count)
-            broken = broken + np.where(poles < 0, np.nan, more[name] * poles)
+            root = among if root is None else np.where(among.real > root.real, among, root)
+            unstable += np.where(count < 0, np.nan, times[name] * count)
+            broken += np.where(poles < 0, np.nan, times[name] * poles)
         alone |= dict.fromkeys(rows[~np.isfinite(unstable + broken)].tolist(), UNSURE)
         for name, column in {
             "stable": unstable == 0, "marginal": 0.0, "unstable": unstable,
@@ -379,9 +373,10 @@ def _judge(
             table[name][rows] = column
     if margins:
         parts = [margins_of_stack(*_blocks(part)) for part in apart(point, joined[1])]
-        for name, (key, size) in MARGINS.items():
+        for name, (key, _) in MARGINS.items():
             values = np.array([getattr(part, key) for part in parts])
             # NaN, of a crossover that there is none of, stands beside an infinite phase.
+            size = NEARNESS.get(key, attrgetter(key))
             which = np.argmin([size(part) for part in parts], axis=0)
             table[name][rows] = np.take_along_axis(values, which[None], axis=0)[0]
 

@@ -20,7 +20,7 @@ from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.point import Point
 from fluidcc.base.errors import UnknownName, Unsupported
-from fluidcc.base.tables import in_html
+from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def own_and_gain(loop: LocalLoop, lag: bool) -> tuple[Any, Any]:
 # --- where the users' loops, and the convex hull of them, meet the negative real axis ------
 
 
-_POINTS, _TURNS, _CHUNK, _ZOOMS, _CELLS, _MOST = 600, 4000, 512, 12, 6, 100
+_POINTS, _TURNS, _CHUNK, _ZOOMS, _CELLS = 600, 4000, 512, 12, 6
 _PAIRS = 500_000  # of points, looked at in one go
 
 
@@ -163,38 +163,22 @@ def crossings(loop: LocalLoop) -> tuple[NDArray[np.float64], list[list[tuple[flo
         Every crossing: -Re G_r, and +1 if it enters the upper half plane as the frequency grows,
         else -1.
     """
+    from scipy.optimize.elementwise import find_root
+
     omega = _grid(loop)
     G = loop.user(1j * omega)
     turned = (np.sign(G[:, :-1].imag) != np.sign(G[:, 1:].imag)) & (G[:, :-1].real < 0)
     users, cells = np.nonzero(turned)
-    reach = -_met(loop, users, omega[cells], omega[cells + 1])
+    met = find_root(
+        lambda w, k: loop.user_at(k, 1j * w).imag, (omega[cells], omega[cells + 1]), args=(users,)
+    ).x
+    reach = -loop.user_at(users, 1j * met).real
     signs = np.where(G[users, cells + 1].imag > 0, 1, -1)
     found: list[list[tuple[float, int]]] = [[] for _ in G]
     for k, value, sign in zip(users.tolist(), reach.tolist(), signs.tolist(), strict=True):
         if value > 0:
             found[k].append((value, sign))
     return np.array([max((v for v, _ in points), default=0.0) for points in found]), found
-
-
-def _met(
-    loop: LocalLoop, users: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64]
-) -> Any:
-    """Re G where Im G is zero between a and b, of each of these users: the Illinois method, for
-    all at once.
-    """
-    (left, right), rows = (
-        (loop.user_at(users, 1j * w).imag for w in (a, b)),
-        range(_MOST if len(users) else 0),
-    )
-    for _ in rows:
-        new = b - right * (b - a) / (right - left)
-        value = loop.user_at(users, 1j * new).imag
-        kept = np.sign(value) == np.sign(right)
-        a, left = np.where(kept, a, b), np.where(kept, 0.5 * left, right)
-        moved, b, right = np.abs(new - b), new, value
-        if np.all(moved <= 1e-14 * b):
-            break
-    return loop.user_at(users, 1j * b).real
 
 
 def passes(points: list[tuple[float, int]], hops: int) -> bool:
@@ -286,7 +270,7 @@ _ABOUT = {
 
 
 @dataclass(frozen=True)
-class Condition:
+class Condition(InTable):
     """One condition.
 
     Attributes
@@ -316,6 +300,8 @@ class Condition:
     theorem: bool
     why: str
     ref: str
+
+    _shown = ("name", "applies", "holds", "margin", "conservatism", "theorem", "why", "ref")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
+from numpy.typing import NDArray
 from sympy import Expr, Float, Matrix, Max, Piecewise, Symbol, lambdify, sympify
 
+from fluidcc.base.tables import InTable
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
 from fluidcc.equilibria.equilibrium import Equilibrium
 from fluidcc.laws.steady import refuse_unsteady
@@ -17,17 +19,17 @@ from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, unfo
 
 if TYPE_CHECKING:
     from fluidcc.laws import Law
-    from fluidcc.network.network import FlowSpec, Network
+    from fluidcc.network.network import FlowSpec, LinkSpec, Network
 
 
-__all__ = ["DIGITS", "Builder", "UndelayedSystem"]
+__all__ = ["DIGITS", "UndelayedSystem", "equations"]
 
 DIGITS = 50
 """Precision of numbers in the expressions."""
 
 
 @dataclass(frozen=True)
-class UndelayedSystem:
+class UndelayedSystem(InTable):
     """The equations of the undelayed network.
 
     Attributes
@@ -68,6 +70,8 @@ class UndelayedSystem:
     rest: Equilibrium
     net: Network
 
+    _shown = ("states", "point")
+
     def __repr__(self) -> str:
         held = sorted({let.name for frozen in self.frozen.values() for let in frozen})
         return (
@@ -80,127 +84,108 @@ class UndelayedSystem:
         """The states, in order: of flows, then of links."""
         return tuple(self.flow)
 
+    @property
+    def still(self) -> NDArray[np.float64]:
+        """The states at rest, in order."""
+        return np.array([float(z) for z in self.point.values()])
+
+    @property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Which states have a lower bound that they can reach, as queues have."""
+        return np.array([z in self.floors for z in self.states])
+
     def of_flow(self, name: str, expr: Any) -> Expr:
         """An expression of a flow's law in the states of the network."""
-        spec = self.net.flows[name]
-        own = _renamed(spec.law, name)
-        expr = sympify(expr).xreplace(dict(self.frozen[name]))
-        return (
-            unfold(expr)
-            .subs({e: self.delay[name], edot: 0, pi: 0})
-            .subs({**own, **self.constants[name]})
-        )
+        values = {e: self.delay[name], edot: 0, pi: 0, **self.constants[name]}
+        return _put(self.net.flows[name], expr, self.frozen[name], values)
 
 
-class Builder:
-    """Makes the equations of a network."""
-
-    def __init__(self, net: Network, at: float, rest: Equilibrium, held: tuple[str, ...]) -> None:
-        self.net, self.at, self.rest, self.held = net, at, rest, held
-        self.flows = {n: f for n, f in net.flows.items() if is_on(f, at)}
-        self.constant = {
-            n: v for n, f in self.flows.items() if (v := constant_rate(f, at)) is not None
-        }
-        self.floors: dict[Symbol, float] = {}
-        self.point: dict[Symbol, float] = {}
-        self.constants: dict[str, dict[Any, Any]] = {}
-        self.frozen: dict[str, dict[Let, Expr]] = {}
-
-    def build(self) -> dict[str, Any]:
-        """The attributes of `UndelayedSystem`."""
-        listening = {n: f for n, f in self.flows.items() if n not in self.constant}
-        for name, flow in listening.items():
-            refuse_unsteady(flow.law, f"flow {name!r}")
-            self.constants[name] = {
-                **{k: Float(v, DIGITS) for k, v in flow.law.params.items()},
-                e_b: Float(self.net.return_delay(name), DIGITS),
-                packet: Float(flow.packet, DIGITS),
-            }
-            self.frozen[name] = self._held(name, flow.law)
-        rate = {
-            n: self._law(f.law, n, f.law.out["rate"], self.constants[n])
-            for n, f in listening.items()
-        }
-        arrival = {l: self._arrival(l, rate) for l in self.net.links}
-        capacity = {l: capacity_at(spec, self.at) for l, spec in self.net.links.items()}
-        links, queue, prices = self._links(arrival, capacity)
-        delay = {n: self._delay(n, f, queue) for n, f in listening.items()}
-        motion: dict[Symbol, Expr] = {}
-        for n, f in listening.items():
-            slope = sum(links[queue[l]] for l in f.route if l in queue)
-            signals = {
-                e: delay[n],
-                edot: slope,
-                pi: 0,
-                price: sum(prices[l] for l in f.route),
-                x_tau: rate[n],
-            }
-            for z, g in f.law.flow.items():
-                symbol = _renamed(f.law, n)[z]
-                value = self._law(f.law, n, g, {**signals, **self.constants[n]})
-                motion[symbol] = self._projected(f.law, z, symbol, value, n)
-        point = _refined({**motion, **links}, self.point, self.floors)
-        return {
-            "flow": {**motion, **links}, "point": point, "rate": rate, "delay": delay,
-            "queue": queue, "arrival": arrival, "capacity": capacity, "floors": self.floors,
-            "constants": self.constants, "frozen": self.frozen, "rest": self.rest, "net": self.net,
+def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...]) -> dict[str, Any]:
+    """The attributes of `UndelayedSystem`; definitions whose names are in `held` get numbers."""
+    flows = {n: f for n, f in net.flows.items() if is_on(f, at)}
+    sent = {n: v for n, f in flows.items() if (v := constant_rate(f, at)) is not None}
+    heard = {n: f for n, f in flows.items() if n not in sent}
+    constants, frozen = {}, {}
+    for n, f in heard.items():
+        refuse_unsteady(f.law, f"flow {n!r}")
+        own = {e_b: net.return_delay(n), packet: f.packet}
+        constants[n] = {k: Float(v, DIGITS) for k, v in {**f.law.params, **own}.items()}
+        frozen[n] = _held(f, rest, constants[n], held)
+    rate = {n: _put(f, f.law.out["rate"], frozen[n], constants[n]) for n, f in heard.items()}
+    come = {**rate, **{n: Float(v, DIGITS) for n, v in sent.items()}}
+    arrival = {
+        l: sum((come[n] for n, f in flows.items() if l in f.route), Float(0)) for l in net.links
+    }
+    capacity = {l: capacity_at(spec, at) for l, spec in net.links.items()}
+    motion: dict[Symbol, Expr] = {}
+    links: dict[Symbol, Expr] = {}
+    queue: dict[str, Symbol] = {}
+    prices, floors = {}, dict[Symbol, Any]()
+    for l, link in net.links.items():
+        own = _renamed(link.law, l)
+        floors |= _floors(link.law, own)
+        numbers = {k: Float(v, DIGITS) for k, v in link.law.params.items()}
+        inside = {**own, **numbers, y: arrival[l], c: Float(capacity[l], DIGITS)}
+        for z, f in link.law.flow.items():
+            links[own[z]] = _projected(own[z], unfold(f).subs(inside), floors)
+        if link.law.queue is not None:
+            queue[l] = own[link.law.queue]
+        prices[l] = unfold(link.law.out.get("price", 0)).subs(inside)
+    delay = {}
+    for n, f in heard.items():
+        waits = [queue[l] for l in f.route if l in queue]
+        delay[n] = Float(net.propagation_delay(n), DIGITS) + sum(waits)
+        signals = {
+            e: delay[n], edot: sum(links[q] for q in waits), pi: 0,
+            price: sum(prices[l] for l in f.route), x_tau: rate[n], **constants[n],
         }  # fmt: skip
+        own = _renamed(f.law, n)
+        floors |= _floors(f.law, own)
+        for z, g in f.law.flow.items():
+            motion[own[z]] = _projected(own[z], _put(f, g, frozen[n], signals), floors)
+    motion |= links
+    specs: list[FlowSpec | LinkSpec] = [*heard.values(), *net.links.values()]
+    still = {
+        z: rest.states[spec.name][plain(own)]
+        for spec in specs
+        for own, z in _renamed(spec.law, spec.name).items()
+    }
+    lowest = {z: float(floor) for z, floor in floors.items()}
+    return {
+        "flow": motion, "point": _refined(motion, still, lowest), "rate": rate, "delay": delay,
+        "queue": queue, "arrival": arrival, "capacity": capacity, "floors": lowest,
+        "constants": constants, "frozen": frozen, "rest": rest, "net": net,
+    }  # fmt: skip
 
-    def _links(
-        self, arrival: Mapping[str, Expr], capacity: Mapping[str, float]
-    ) -> tuple[Any, Any, Any]:
-        """Flows of the links' states, the symbols of their queues, and their prices."""
-        flow: dict[Symbol, Expr] = {}
-        queue: dict[str, Symbol] = {}
-        prices: dict[str, Expr] = {}
-        for name, link in self.net.links.items():
-            own, numbers = (
-                _renamed(link.law, name),
-                {k: Float(v, DIGITS) for k, v in link.law.params.items()},
-            )
-            inside = {**own, **numbers, y: arrival[name], c: Float(capacity[name], DIGITS)}
-            for z, f in link.law.flow.items():
-                flow[own[z]] = self._projected(link.law, z, own[z], unfold(f).subs(inside), name)
-            if link.law.queue is not None:
-                queue[name] = own[link.law.queue]
-            prices[name] = unfold(link.law.out.get("price", 0)).subs(inside)
-        return flow, queue, prices
 
-    def _held(self, name: str, law: Law) -> dict[Let, Expr]:
-        """The definitions to be held, with their values at the equilibrium."""
-        delay, loss = (float(a.sel(flow=name)) for a in (self.rest.one_way_delay, self.rest.loss))
-        states = {z: self.rest.states[name][plain(z)] for z in law.states}
-        values = {e: delay, edot: 0, pi: loss, **states, **self.constants[name]}
-        lets = {let for f in law.flow.values() for let in f.atoms(Let) if let.name in self.held}
-        return {let: Float(unfold(let).subs(values), DIGITS) for let in lets}
+def _put(flow: FlowSpec, expr: Any, frozen: Any, values: Mapping[Any, Any]) -> Expr:
+    """An expression of a flow's law with signals, parameters and own states put in; what is held
+    gets a number.
+    """
+    within = unfold(sympify(expr).xreplace(dict(frozen)))
+    return within.subs(values).subs(_renamed(flow.law, flow.name))
 
-    def _law(self, law: Law, name: str, expr: Any, values: Mapping[Any, Any]) -> Expr:
-        """An expression of a law with signals, parameters and own states put in; what is held
-        gets a number.
-        """
-        return (
-            unfold(sympify(expr).xreplace(self.frozen[name])).subs(values).subs(_renamed(law, name))
-        )
 
-    def _arrival(self, link: str, rate: Mapping[str, Expr]) -> Expr:
-        crossing = [n for n, f in self.flows.items() if link in f.route]
-        return sum(
-            (rate[n] if n in rate else Float(self.constant[n], DIGITS) for n in crossing), Float(0)
-        )
+def _held(flow: FlowSpec, rest: Equilibrium, constants: Any, held: Any) -> dict[Let, Expr]:
+    """The definitions to be held, with their values at the equilibrium."""
+    delay, loss = (float(a.sel(flow=flow.name)) for a in (rest.one_way_delay, rest.loss))
+    states = {z: rest.states[flow.name][plain(z)] for z in flow.law.states}
+    values = {e: delay, edot: 0, pi: loss, **states, **constants}
+    lets = {let for f in flow.law.flow.values() for let in f.atoms(Let) if let.name in held}
+    return {let: Float(unfold(let).subs(values), DIGITS) for let in lets}
 
-    def _delay(self, name: str, flow: FlowSpec, queue: Mapping[str, Symbol]) -> Expr:
-        return Float(self.net.propagation_delay(name), DIGITS) + sum(
-            queue[l] for l in flow.route if l in queue
-        )
 
-    def _projected(self, law: Law, z: Symbol, symbol: Symbol, f: Expr, name: str) -> Expr:
-        """(f)^+ at a lower bound that the state can reach; notes the state's place."""
-        self.point[symbol] = self.rest.states[name][plain(z)]
-        if z not in law.lower or z.is_positive:
-            return f
-        floor = unfold(law.lower[z]).xreplace({**law.params})
-        self.floors[symbol] = float(floor)
-        return Piecewise((Max(f, 0), symbol <= floor), (f, True))
+def _floors(law: Law, own: Mapping[Symbol, Symbol]) -> dict[Symbol, Expr]:
+    """Lower bounds of the states that can reach them."""
+    return {
+        own[z]: unfold(floor).xreplace({**law.params})
+        for z, floor in law.lower.items() if not z.is_positive
+    }  # fmt: skip
+
+
+def _projected(state: Symbol, f: Expr, floors: Mapping[Symbol, Expr]) -> Expr:
+    """(f)^+ at a lower bound."""
+    return Piecewise((Max(f, 0), state <= floors[state]), (f, True)) if state in floors else f
 
 
 def _refined(
@@ -231,14 +216,10 @@ def _refined(
 
 def _renamed(law: Law, name: str) -> dict[Symbol, Symbol]:
     """The law's states as states of the network, with the assumptions they have."""
-    return {z: Symbol(f"{plain(z)}_{name}", **_assumed(z)) for z in law.states}
-
-
-def _assumed(z: Symbol) -> dict[str, bool]:
-    return (
-        {"positive": True}
-        if z.is_positive
-        else {"nonnegative": True}
-        if z.is_nonnegative
-        else {"real": True}
-    )
+    return {
+        z: Symbol(
+            f"{plain(z)}_{name}",
+            positive=z.is_positive or None, nonnegative=z.is_nonnegative or None, real=True,
+        )
+        for z in law.states
+    }  # fmt: skip

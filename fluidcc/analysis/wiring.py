@@ -18,10 +18,11 @@ capacity:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,7 @@ from fluidcc.analysis.point import (
 )
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.wiring import Blocks, stack
+from fluidcc.simulation.layout import trunks_of
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
 
 if TYPE_CHECKING:
@@ -49,9 +51,8 @@ if TYPE_CHECKING:
     from fluidcc.laws.linear import Jacobians
 
 __all__ = [
-    "HEARD", "LINK_ARRIVAL", "LinearLaw", "Matrices", "Row", "Signals", "add", "all_flows",
-    "apart", "closed", "deviation", "deviations", "endless", "has_loop", "matters", "sources",
-    "wire", "wire_both",
+    "HEARD", "LinearLaw", "Matrices", "all_flows", "apart", "closed", "deviation", "deviations",
+    "has_loop", "sources", "wire", "wire_both",
 ]  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def _nonzero(derivatives: Any, axes: int) -> NDArray[np.bool_]:
     return np.asarray((derivatives.real != 0).any(axis=tuple(range(axes, derivatives.ndim))))
 
 
-def matters(value: Any) -> bool:
+def _matters(value: Any) -> bool:
     """Whether a coefficient is not zero, at any of the points."""
     return bool((value != 0).any()) if isinstance(value, np.ndarray) else bool(value != 0)
 
@@ -158,34 +159,32 @@ def _rounded(lag: Any) -> float | bytes:
     return round(float(np.real(lag)), 12)
 
 
-def add(to: Row, row: Row, factor: Any = 1.0) -> None:
+def _add(to: Row, row: Row, factor: Any = 1.0) -> None:
     for column, value in row.items():
         to[column] = to.get(column, 0.0) + factor * value
 
 
-def endless(point: Point) -> InvalidInput:
+def _endless(point: Point) -> InvalidInput:
     return InvalidInput(
         f"flow {point.classes[0].label!r} and others form a loop without any delay, so the "
         "network has no linearisation; give a link delay, access_delay or return_delay above 0"
     )
 
 
-class Signals:
+class _Wiring:
     """Signals as rows of coefficients; reading one at a lag makes a channel, once.
 
     `loop` says where it is broken, and `answered` what links answer: their arrivals, or what stands
     for them there.
     """
 
-    loop: str
-    answered: str
-    rows: dict[tuple[str, int], Row]
-    asked: set[tuple[str, int]]
-    channels: dict[tuple[Any, ...], int]
-    reads: list[tuple[str, int, Any]]
-
-    def __init__(self, point: Point, merge: bool) -> None:
-        self.point, self.merge = point, merge
+    def __init__(self, point: Point, loop: str, merge: bool) -> None:
+        self.point, self.loop, self.merge = point, loop, merge
+        self.answered = "broken" if loop == "links" else "y"
+        self.rows: dict[tuple[str, int], Row] = {}
+        self.asked: set[tuple[str, int]] = set()
+        self.channels: dict[tuple[Any, ...], int] = {}
+        self.reads: list[tuple[str, int, Any]] = []
         self.lag = Lags(point)
         self.sources = sources(point)
         self.out = link_outputs(point)
@@ -197,7 +196,7 @@ class Signals:
             self.z += source.names
         # Whether one equation of a class hears the links, and how many classes hear one at the same
         # lag.
-        self.alone = [sum(matters(v[:-1]) for v in (*s.B, s.D)) == 1 for s in self.sources]
+        self.alone = [sum(_matters(v[:-1]) for v in (*s.B, s.D)) == 1 for s in self.sources]
         lags = [
             (l, _rounded(b))
             for f, back in zip(point.classes, self.lag.backward, strict=True)
@@ -253,7 +252,7 @@ class Signals:
         key = (kind, i)
         if key not in self.rows:
             if key in self.asked:
-                raise endless(self.point)
+                raise _endless(self.point)
             self.asked.add(key)
             self.rows[key] = getattr(self, f"_{kind}")(i)
         return self.rows[key]
@@ -269,7 +268,7 @@ class Signals:
         """The rate that the law of class `k` wants."""
         source = self.sources[k]
         row: Row = {
-            ("z", self.first[k] + i): value for i, value in enumerate(source.C) if matters(value)
+            ("z", self.first[k] + i): value for i, value in enumerate(source.C) if _matters(value)
         }
         self.hear(k, source.D, row)
         return row
@@ -298,32 +297,26 @@ class Signals:
         )  # of the latter, differences matter
         if self.point.delays == "frozen":
             if k >= 0:
-                add(row, self.read("x", k, lag[h], (l, k)), point.count[k])
+                _add(row, self.read("x", k, lag[h], (l, k)), point.count[k])
             return
-        if h and point.mode[route[h - 1]] != PASS and self.trunk[route[h - 1]] == l:
+        if h and point.mode[route[h - 1]] != PASS and self.trunk.get(route[h - 1]) == l:
             return  # all that leaves that link comes here: its capacity, whoever sent it
         kept = passed(point, route, self.loss)[h]
         if k >= 0:
-            add(row, self.read("x", k, lag[h], (l, k)), point.count[k] * kept)
+            _add(row, self.read("x", k, lag[h], (l, k)), point.count[k] * kept)
         for j in range(h):
             if point.mode[route[j]] != PASS:
                 factor = -rate * kept / point.y[route[j]]
-                add(row, self.read("y", route[j], lag[h] - lag[j], (l, k, j)), factor)
+                _add(row, self.read("y", route[j], lag[h] - lag[j], (l, k, j)), factor)
             elif self._drops(route[j]):
                 factor = -rate * kept / (1 - self.loss[route[j]])
-                add(row, self.read("drop", route[j], lag[h] - lag[j], (l, k, j)), factor)
+                _add(row, self.read("drop", route[j], lag[h] - lag[j], (l, k, j)), factor)
 
     @cached_property
     def trunk(self) -> dict[int, int]:
-        """Of each link that is crossed the next one of all flows through it, or -1."""
-        after: dict[int, set[int]] = {}
-        for route in (
-            *(f.route for f in self.point.classes),
-            *(r for r, _, _ in self.point.constant),
-        ):
-            for link, following in zip(route, (*route[1:], -1), strict=True):
-                after.setdefault(link, set()).add(following)
-        return {link: next(iter(links)) if len(links) == 1 else -1 for link, links in after.items()}
+        """Of each link whose flows all go on to the same next one, that one."""
+        streams = (*(f.route for f in self.point.classes), *(r for r, _, _ in self.point.constant))
+        return trunks_of(streams)
 
     def _drops(self, l: int) -> bool:
         return l in self.link_jacobians and "drop" in self.link_jacobians[l][0].out
@@ -354,18 +347,18 @@ class Signals:
         for s, value in enumerate(by_state):
             if law.states[s] == law.queue:
                 if l in self.queue:
-                    add(row, self.signal("q", l), value)
+                    _add(row, self.signal("q", l), value)
             elif s in self.own[l]:
-                add(row, {("z", self.own[l][s]): 1.0}, value)
-        if matters(by_arrival):
-            add(row, self.signal(self.answered, l), by_arrival)
+                _add(row, {("z", self.own[l][s]): 1.0}, value)
+        if _matters(by_arrival):
+            _add(row, self.signal(self.answered, l), by_arrival)
         return row
 
     def hear(self, k: int, by: Any, row: Row) -> None:
         """Add what class `k` hears, weighed by `by` (coefficients of HEARD)."""
         point, f = self.point, self.point.classes[k]
         by_e, by_edot, by_pi, by_price, by_own = by
-        heard = matters(by_pi)
+        heard = _matters(by_pi)
         kept = (
             np.prod([(1 - self.loss[l]) * (1 - self.out["mark"][l]) for l in f.route], axis=0)
             if heard
@@ -394,9 +387,9 @@ class Signals:
                 parts.append(("mark", by_pi * kept / (1 - self.out["mark"][l])))
             if "price" in out:
                 parts.append(("price", by_price))
-            self._hop(k, h, l, [(kind, factor) for kind, factor in parts if matters(factor)], row)
-        if matters(by_own):
-            add(row, self.read("x", k, self.lag.trip[k], k), by_own)
+            self._hop(k, h, l, [(kind, factor) for kind, factor in parts if _matters(factor)], row)
+        if _matters(by_own):
+            _add(row, self.read("x", k, self.lag.trip[k], k), by_own)
 
     def _hop(self, k: int, h: int, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
         """Add what class `k` hears of hop h: on one channel where only one of its equations
@@ -409,13 +402,71 @@ class Signals:
             or (self.merge and self.readers[l, _rounded(lag)] > 1)
         ):
             for kind, factor in parts:
-                add(row, self.read(kind, l, lag, (k, h)), factor)
+                _add(row, self.read(kind, l, lag, (k, h)), factor)
             return
         mix: Row = {}
         for kind, factor in parts:
-            add(mix, self.signal(kind, l), factor)
+            _add(mix, self.signal(kind, l), factor)
         self.rows["mix", len(self.rows)] = mix
-        add(row, self.read("mix", len(self.rows) - 1, lag, (k, h)))
+        _add(row, self.read("mix", len(self.rows) - 1, lag, (k, h)))
+
+    # --- states and outputs in terms of signals ---------------------------------------------------
+
+    def rates_of_change(self) -> list[Row]:
+        found: list[Row] = [{} for _ in self.z]
+        for first, k, source in zip(self.first, range(len(self.first)), self.sources, strict=True):
+            for i, own in enumerate(source.A):
+                row = found[first + i]
+                row |= {("z", first + j): v for j, v in enumerate(own) if _matters(v)}
+                self.hear(k, source.B[i], row)
+        for l, place in self.queue.items():
+            row = found[place]
+            _add(row, self.signal(self.answered, l), (1 - self.loss[l]) / self.point.c[l])
+            if self._drops(l):
+                _add(row, self.signal("drop", l), -self.point.y[l] / self.point.c[l])
+        for l, places in self.own.items():
+            for i, place in places.items():
+                law, (A, B, _, _) = self.link_jacobians[l]
+                found[place] = self._by_link(l, law, A[i], B[i, LINK_ARRIVAL])
+        return found
+
+    def _ports(self) -> list[tuple[str, Callable[[], Row]]]:
+        """What goes in and comes out where the loop is broken: names, and what comes back there."""
+        links, classes = self.point.links, self.point.classes
+        if self.loop == "links":
+            return [(links[l].name, partial(self.signal, "y", l)) for l in self.answering]
+        if self.loop == "marks":
+            return [(f"{links[l].name}.{n}", partial(self._output, l, n)) for l, n in self.tells]
+        return [(f.label, partial(self.signal, "command", k)) for k, f in enumerate(classes)]
+
+    def matrices(self) -> Matrices:
+        """The system, open at the flows' rates ("open"), at the arrivals of "links", or at their
+        "marks".
+        """
+        ports, n = self._ports(), len(self.z)
+        labels = tuple(label for label, _ in ports)
+        state = self.rates_of_change()
+        out = [{at: -value for at, value in back().items()} for _, back in ports]
+        channel: list[Row] = []
+        while len(channel) < len(self.reads):  # a signal may itself be made of delayed ones
+            kind, i, _ = self.reads[len(channel)]
+            channel.append(self.signal(kind, i))
+        place = {"z": 0, "u": n, "v": n + len(ports)}
+        rows = [*state, *out, *channel]
+        at = [(i, place[kind] + j) for i, row in enumerate(rows) for kind, j in row]
+        points = np.shape(self.point.x)[1:]
+        values = [value for row in rows for value in row.values()]
+        entries = np.array(
+            [np.broadcast_to(value, points) for value in values] if points else values
+        )
+        M = np.zeros((len(rows), len(rows), *points), np.result_type(entries, float))
+        if at:
+            M[tuple(np.transpose(at))] = entries
+        return Matrices(
+            **_parts(M, n), delays=np.reshape([lag for _, _, lag in self.reads], (-1, *points)),
+            states=tuple(self.z), inputs=labels, outputs=labels,
+            trackers=tuple(t for source in self.sources for t in source.trackers),
+        )  # fmt: skip
 
 
 # --- matrices, their loops, and what flows do apart -----------------------------------------------
@@ -439,32 +490,45 @@ class Matrices:
     trackers: tuple[str, ...]
 
 
-def closed(m: Matrices) -> Matrices | None:
+def closed(m: Matrices, point: Point) -> Matrices:
     """An open loop, from rates to minus what the laws want them to be, closed: from disturbances of
     rates to rates.
 
-    None where rates act on one another without any delay, round and round.
+    Raises
+    ------
+    InvalidInput
+        If rates act on one another without any delay, round and round.
     """
-    K = len(m.inputs)
-    at_once = -m.D[:K, :K]
-    rate = term = np.zeros_like(at_once) + np.eye(K).reshape(K, K, *(1 for _ in at_once.shape[2:]))
+    M, n, K = _whole(m)
+    at_once = -M[n:K, n:K]
+    rate = term = np.zeros_like(at_once) + np.eye(K - n).reshape(
+        *at_once.shape[:2], *(1 for _ in at_once.shape[2:])
+    )
     if at_once.any():  # the powers of what acts at once end
-        for _ in range(K):
+        for _ in range(K - n):
             term = _times(at_once, term)
             rate = rate + term
         if term.any():
-            return None
-    z, v = -_times(rate, m.C[:K]), -_times(rate, m.D[:K, K:])
-    into, sent = m.B[:, :K], m.D[K:, :K]
-    C = np.concatenate((z, m.C[K:] + _times(sent, z)))
-    D = np.concatenate(
-        (
-            np.concatenate((rate, v), axis=1),
-            np.concatenate((_times(sent, rate), m.D[K:, K:] + _times(sent, v)), axis=1),
-        )
-    )
-    B = np.concatenate((_times(into, rate), m.B[:, K:] + _times(into, v)), axis=1)
-    return replace(m, A=m.A + _times(into, z), B=B, C=C, D=D)
+            raise _endless(point)
+    into, rates = M[:, n:K].copy(), -_times(rate, M[n:K])
+    rates[:, n:K] = rate
+    M[:, n:K] = 0.0
+    M += _times(into, rates)
+    M[n:K] = rates
+    return replace(m, **_parts(M, n))
+
+
+def _whole(m: Any) -> tuple[Any, int, int]:
+    """All of a system in one matrix, by states, ports and channels; and where the ports begin and
+    end.
+    """
+    both = [np.concatenate(pair, axis=1) for pair in ((m.A, m.B), (m.C, m.D))]
+    return np.concatenate(both), len(m.A), len(m.A) + len(m.inputs)
+
+
+def _parts(M: Any, n: int) -> dict[str, Any]:
+    """A, B, C and D of such a matrix."""
+    return {"A": M[:n, :n], "B": M[:n, n:], "C": M[n:, :n], "D": M[n:, n:]}
 
 
 def _times(left: Any, right: Any) -> Any:
@@ -474,18 +538,13 @@ def _times(left: Any, right: Any) -> Any:
 
 def has_loop(m: Any) -> bool:
     """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
-    parts: Any = [
-        np.reshape(part != 0, (*part.shape[:2], -1)).any(axis=-1) for part in (m.A, m.B, m.C, m.D)
-    ]
-    A, B, C, D = parts
-    inputs, outputs = len(m.inputs), len(m.outputs)
-    reach = np.vstack([B[:, :inputs], D[outputs:, :inputs]]).any(axis=1)
-    links = np.block([[A, B[:, inputs:]], [C[outputs:], D[outputs:, inputs:]]])
-    for _ in range(len(links)):
-        reach = reach | links @ reach
-    return bool(
-        (np.hstack([C[:outputs], D[:outputs, inputs:]]) @ reach).any() or D[:outputs, :inputs].any()
-    )
+    M, n, K = _whole(m)
+    arrow: Any = np.reshape(M != 0, (*M.shape[:2], -1)).any(axis=-1)
+    reach: Any = arrow[:, n:K].any(axis=1)
+    arrow[:, n:K] = False
+    for _ in range(len(arrow)):
+        reach = reach | arrow @ reach
+    return bool(reach[n:K].any())
 
 
 def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
@@ -508,24 +567,20 @@ def deviation(point: Point, k: int) -> Matrices:
 
 
 def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
-    n, own = len(source.names), source.B[:, -1:]
-    heard = matters(own) or matters(source.D[-1])
-    kind, many = np.result_type(source.A, source.D, source.C), np.shape(point.x)[1:]
-    B, C, D = (
-        np.zeros((*shape, *many), kind)
-        for shape in ((n, 1 + heard), (1 + heard, n), (1 + heard, 1 + heard))
-    )
-    C[0] = -source.C
-    if heard:
-        B[:, 1], D[0, 1], D[1, 0] = own[:, 0], -source.D[-1], 1.0
-    delays = np.array([trip])[: int(heard)]
+    n, own = len(source.names), source.B[:, -1]
+    heard = int(_matters(own) or _matters(source.D[-1]))
+    kind, size = np.result_type(source.A, source.D, source.C), n + 1 + heard
+    M = np.zeros((size, size, *np.shape(point.x)[1:]), kind)
+    M[:n, :n], M[n, :n] = source.A, -source.C
+    if heard:  # its own past is never heard at once
+        M[:n, n + 1], M[n, n + 1], M[n + 1, n] = own, -source.D[-1], 1.0
     states, ports = (
         tuple(f"differences in {name}" for name in names) for names in (source.names, (label,))
     )
-    opened = Matrices(source.A, B, C, D, delays, states, ports, ports, source.trackers)
-    return (
-        cast(Matrices, closed(opened)) if loop == "closed" else opened
-    )  # its own past is never heard at once
+    delays = np.array([trip])[:heard]
+    opened = Matrices(**_parts(M, n), delays=delays, states=states, inputs=ports, outputs=ports,
+                      trackers=source.trackers)  # fmt: skip
+    return closed(opened, point) if loop == "closed" else opened
 
 
 def all_flows(point: Point, opened: Matrices) -> Matrices:
@@ -551,108 +606,12 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
     The differences among its flows are a loop, too, where the law hears its own past; else nothing
     returns of them.
     """
-    weight = np.sqrt(point.count / point.count[0]).reshape(-1, *(1 for _ in opened.A.shape[1:]))
-    K = len(weight)
-    B, C, D = opened.B.copy(), opened.C.copy(), opened.D.copy()
-    C[:K] *= weight
-    D[:K] *= weight
-    B[:, :K] /= np.swapaxes(weight, 0, 1)
-    D[:, :K] /= np.swapaxes(weight, 0, 1)
-    found = replace(opened, B=B, C=C, D=D)
+    M, n, K = _whole(opened)
+    weight = np.sqrt(point.count / point.count[0]).reshape(-1, *(1 for _ in M.shape[1:]))
+    M[n:K] *= weight
+    M[:, n:K] /= np.swapaxes(weight, 0, 1)
+    found = replace(opened, **_parts(M, n))
     return [found, *(own for own in deviations(point, "open").values() if len(own.delays))]
-
-
-# --- states and outputs in terms of signals -------------------------------------------------------
-
-
-class _Wiring(Signals):
-    """States and outputs in terms of signals."""
-
-    def rates_of_change(self) -> list[Row]:
-        found: list[Row] = []
-        for k, source in enumerate(self.sources):
-            for i in range(len(source.names)):
-                row: Row = {
-                    ("z", self.first[k] + j): value
-                    for j, value in enumerate(source.A[i])
-                    if matters(value)
-                }
-                self.hear(k, source.B[i], row)
-                found.append(row)
-        for l in self.queue:
-            row = {}
-            add(row, self.signal(self.answered, l), (1 - self.loss[l]) / self.point.c[l])
-            if self._drops(l):
-                add(row, self.signal("drop", l), -self.point.y[l] / self.point.c[l])
-            found.append(row)
-        for l, places in self.own.items():
-            for i in places:
-                law, (A, B, _, _) = self.link_jacobians[l]
-                found.append(self._by_link(l, law, A[i], B[i, LINK_ARRIVAL]))
-        return _ordered(found, self)
-
-    def _labels(self, loop: str) -> tuple[str, ...]:
-        """What goes in and comes out."""
-        if loop == "links":
-            return tuple(self.point.links[l].name for l in self.answering)
-        if loop == "marks":
-            return tuple(f"{self.point.links[l].name}.{name}" for l, name in self.tells)
-        return tuple(f.label for f in self.point.classes)
-
-    def _back(self, loop: str) -> list[Row]:
-        """What comes back to where the loop is broken."""
-        if loop == "links":
-            return [self.signal("y", l) for l in self.answering]
-        if loop == "marks":
-            return [self._output(*sent) for sent in self.tells]
-        return [self.signal("command", k) for k in range(len(self.point.classes))]
-
-    def matrices(self, loop: str) -> Matrices:
-        """The system, open at the flows' rates ("open"), at the arrivals of "links", or at their
-        "marks".
-        """
-        self.loop = loop
-        self.answered = "broken" if loop == "links" else "y"
-        self.rows = {}
-        self.asked = set()
-        self.channels = {}
-        self.reads = []
-        labels = self._labels(loop)
-        K, n = len(labels), len(self.z)
-        state = self.rates_of_change()
-        out = [{at: -value for at, value in row.items()} for row in self._back(loop)]
-        channel: list[Row] = []
-        while len(channel) < len(self.reads):  # a signal may itself be made of delayed ones
-            kind, i, _ = self.reads[len(channel)]
-            channel.append(self.signal(kind, i))
-        place = {"z": 0, "u": n, "v": n + K}
-        rows = [*state, *out, *channel]
-        at = [(i, place[kind] + j) for i, row in enumerate(rows) for kind, j in row]
-        points = np.shape(self.point.x)[1:]
-        values = [value for row in rows for value in row.values()]
-        entries = np.array(
-            [np.broadcast_to(value, points) for value in values] if points else values
-        )
-        M = np.zeros((len(rows), n + K + len(channel), *points), np.result_type(entries, float))
-        if at:
-            M[tuple(np.transpose(at))] = entries
-        return Matrices(
-            M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:],
-            np.reshape([lag for _, _, lag in self.reads], (-1, *points)),
-            tuple(self.z), labels, labels,
-            tuple(t for source in self.sources for t in source.trackers),
-        )  # fmt: skip
-
-
-def _ordered(found: list[Row], wiring: _Wiring) -> list[Row]:
-    """Rates of change in the order of the states: flows, queues, then links' own by group."""
-    sources = sum(len(s.names) for s in wiring.sources)
-    places = [
-        *range(sources),
-        *wiring.queue.values(),
-        *(p for own in wiring.own.values() for p in own.values()),
-    ]
-    return [row for _, row in sorted(zip(places, found, strict=True), key=lambda pair: pair[0])]
 
 
 def wire(point: Point, loop: str = "closed", merge: bool = True) -> Matrices:
@@ -663,17 +622,11 @@ def wire(point: Point, loop: str = "closed", merge: bool = True) -> Matrices:
     so that points with other delays have matrices of the same shape.
     """
     if loop == "closed":
-        return _closed(point, _Wiring(point, merge).matrices("open"))
-    return _Wiring(point, merge).matrices(loop)
+        return closed(_Wiring(point, "open", merge).matrices(), point)
+    return _Wiring(point, loop, merge).matrices()
 
 
 def wire_both(point: Point) -> tuple[Matrices, Matrices]:
     """The closed loop and the open one."""
-    opened = _Wiring(point, True).matrices("open")
-    return _closed(point, opened), opened
-
-
-def _closed(point: Point, opened: Matrices) -> Matrices:
-    if (found := closed(opened)) is None:
-        raise endless(point)
-    return found
+    opened = wire(point, "open")
+    return closed(opened, point), opened

@@ -39,7 +39,17 @@ from fluidcc.base.errors import LawError, UnitsError
 from fluidcc.base.units import dimension, to_si
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.parts import per_structure
-from fluidcc.symbols import FUNCTIONS, REPORTING, SIGNAL_UNITS, Let, c, plain, unfold, y
+from fluidcc.symbols import (
+    FUNCTIONS,
+    REPORTING,
+    SIGNAL_UNITS,
+    Let,
+    c,
+    numpy_function,
+    plain,
+    unfold,
+    y,
+)
 
 __all__ = [
     "Dim", "base_unit", "check_law", "dim_of_text", "explain", "measure", "parameter_values",
@@ -126,8 +136,8 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
         return "any" if expr == 0 or not expr.is_finite else Dim()
     # Left to itself the printer writes a step as a Piecewise and simplifies its condition, which
     # takes long.
-    step = {"Heaviside": np.heaviside}
-    function, values = lambdify(symbols, expr, modules=[step, "numpy"], cse=False), _points(symbols)
+    function = numpy_function(symbols, expr, {"Heaviside": np.heaviside})
+    values = _points(symbols)
 
     def at(points: Sequence[Any]) -> Any:
         return np.broadcast_to(np.asarray(function(*points), dtype=float), (_POINTS,))

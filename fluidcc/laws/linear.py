@@ -20,7 +20,6 @@ from sympy import (
     ceiling,
     eye,
     floor,
-    lambdify,
     sign,
 )
 from sympy.core.relational import Relational
@@ -29,7 +28,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import Law, Steady
 from fluidcc.laws.parts import per_structure
 from fluidcc.laws.steady import standstills
-from fluidcc.symbols import e, edot, plain, unfold
+from fluidcc.symbols import e, edot, numpy_function, plain, unfold
 
 __all__ = [
     "AtRest", "Branch", "Jacobians", "active_modes", "at_rest", "branch_function", "flat_steps",
@@ -180,7 +179,7 @@ def _switches(law: Law) -> tuple[_Switch, ...]:
     symbols = [*law.states, *law.inputs, *law.params]
     return tuple(
         _Switch(
-            lambdify([*symbols, *held.modes[:k]], f, modules=_NUMPY),
+            numpy_function([*symbols, *held.modes[:k]], f, _NUMPY),
             tuple(i for i, s in enumerate(symbols) if s in f.free_symbols),
         )
         for k, f in enumerate(held.switches)
@@ -205,7 +204,7 @@ def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.
     return chosen
 
 
-_NUMPY = [{"select": _select}, "numpy"]
+_NUMPY = {"select": _select}
 
 
 @per_structure
@@ -222,7 +221,7 @@ def branch_function(law: Law) -> Callable[..., Branch]:
     held, matrices = law.switched(), _symbolic(law)
     rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
     symbols = [*law.states, *law.inputs, *law.params, *held.modes]
-    function = lambdify(symbols, rows, _NUMPY, cse=True)
+    function = numpy_function(symbols, rows, _NUMPY, cse=True)
     k, h = len(held.flow), len(held.out)
     ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)]).tolist()
 

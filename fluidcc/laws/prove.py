@@ -4,7 +4,6 @@ counterexample.
 
 from __future__ import annotations
 
-import html
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,6 +45,7 @@ from sympy.core.relational import Relational
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput
+from fluidcc.base.tables import in_html
 from fluidcc.laws.law import Law, Steady
 from fluidcc.laws.steady import standstills
 from fluidcc.laws.switches import Collector
@@ -86,13 +86,13 @@ class Verdict:
         return self.status in ("proved", "checked")
 
     @property
-    def _values(self) -> str:
-        return ", ".join(f"{k} = {v:.6g}" for k, v in self.counterexample.items())
+    def _argument(self) -> str:
+        values = ", ".join(f"{k} = {v:.6g}" for k, v in self.counterexample.items())
+        return f"{self.how}: {values}" if values else self.how
 
     def __repr__(self) -> str:
-        values = f": {self._values}" if self.counterexample else ""
         label = f"{self.label}: " if self.label else ""
-        return f"{label}{self.status} ({self.how}{values})"
+        return f"{label}{self.status} ({self._argument})"
 
     def _repr_html_(self) -> str:
         return Proof((self,))._repr_html_()
@@ -326,15 +326,17 @@ class _Question:
                     left, right, *given = values = function(*point)
                 except (ZeroDivisionError, ValueError, OverflowError, TypeError):
                     continue
-                kinds = (kind for kind, _ in self.where)
-                if not all(map(_finite, values)) or not all(map(_is_so, kinds, given)):
+                conditions = zip(self.where, given, strict=True)
+                if not all(map(_finite, values)) or not all(
+                    _holds(kind, value, 0) for (kind, _), value in conditions
+                ):
                     continue
                 tried += 1
                 if not _holds(self.kind, left, right) and not self._holds_after_all(
                     function, point
                 ):
                     at = {plain(s): float(v) for s, v in zip(symbols, point, strict=True)}
-                    return "refuted", "it fails at", at
+                    return "refuted", "it fails at" if at else "it is false", at
                 if tried >= _POINTS:
                     break
         if not tried:
@@ -420,10 +422,6 @@ def _finite(v: Any) -> bool:
     return isinstance(v, (int, mpmath.mpf)) and bool(mpmath.isfinite(v))
 
 
-def _is_so(kind: str, value: Any) -> bool:
-    return _holds(kind, value, 0)
-
-
 def _holds(kind: str, left: Any, right: Any) -> bool:
     scale = max(abs(left), abs(right))
     close = abs(left - right) <= scale * mpmath.mpf(10) ** -_DIGITS
@@ -473,16 +471,14 @@ class Proof(Sequence[Verdict]):
         return "\n".join(map(repr, self.verdicts)) or f"{self.name} claims nothing"
 
     def _repr_html_(self) -> str:
-        rows = [["claim", "statement", "verdict", "how"]]
-        for v in self.verdicts:
-            how = html.escape(v.how + (f": {v._values}" if v.counterexample else ""))
-            formula = f"$\\displaystyle {_tex(v.statement)}$"
-            rows.append([html.escape(v.label), formula, v.status, how])
-        head, *body = (
-            "<tr>" + "".join(f"<{cell} style='text-align:left'>{c}</{cell}>" for c in row) + "</tr>"
-            for row, cell in zip(rows, ["th", *["td"] * len(self.verdicts)], strict=True)
+        head = ("claim", "statement", "verdict", "how")
+        return in_html(
+            (
+                (v.label, f"$\\displaystyle {_tex(v.statement)}$", v.status, v._argument)
+                for v in self
+            ),
+            head,
         )
-        return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def _tex(statement: Any) -> str:

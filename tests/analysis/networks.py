@@ -1,6 +1,4 @@
-"""Networks for the theorem tests, and their nonlinear answer to a small push from the
-equilibrium.
-"""
+"""Networks for the theorem tests, and their answer to a small push from the equilibrium."""
 
 from __future__ import annotations
 
@@ -14,63 +12,55 @@ import fluidcc as fc
 STEP = 1e3  # [bit/s] of some 1e6, so that cubic terms are 1e-6
 
 
-def _link(**more: Any) -> fc.Network:
-    return fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025, **more)
-
-
 def one_link() -> fc.Network:
-    net = (
-        _link()
-        .flow("a", fc.LDCC(eta=1.0), route=["l"])
-        .flow("b", fc.LDCC, route=["l"], access_delay=0.01)
+    return fc.dumbbell(
+        {
+            "a": fc.LDCC(eta=1.0),
+            "b": {"law": fc.LDCC, "access_delay": 0.01},
+            "push": {"law": fc.CBR(rate=0.2e6), "access_delay": 0.01},
+        },
+        {"name": "l", "capacity": 3e6, "delay": 0.025},
     )
-    return net.flow("push", fc.CBR(rate=0.2e6), route=["l"], access_delay=0.01)
 
 
 def parking_lot() -> fc.Network:
-    net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025)
-    net.link("l2", fc.DropTail, capacity=2.4e6, delay=0.015).flow(
-        "push", fc.CBR(rate=0.4e6), route=["l1", "l2"]
-    )
-    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow(
-        "b", fc.LDCC(beta=0.12), route=["l1"], access_delay=0.003
-    )
-    return net.flow("c", fc.LDCC(eta=0.5), route=["l2"])
+    long = {"push": fc.CBR(rate=0.4e6), "a": fc.LDCC}
+    cross = [{"b": {"law": fc.LDCC(beta=0.12), "access_delay": 0.003}}, {"c": fc.LDCC(eta=0.5)}]
+    links = [("l1", 2.5e6, 0.025), ("l2", 2.4e6, 0.015)]
+    return fc.parking_lot(long, cross, [in_row(*link) for link in links])
+
+
+def in_row(name: str, capacity: float, delay: float, **more: Any) -> dict[str, Any]:
+    return {"name": name, "capacity": capacity, "delay": delay, **more}
 
 
 def full_buffers() -> fc.Network:
-    net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025, buffer="12 packets")
-    net.link("l2", fc.DropTail, capacity=2.4e6, delay=0.015, buffer="20 packets")
     fast = fc.LDCC(w=80e3, beta=0.2)
-    net.flow("a", fc.Reno, route=["l1", "l2"], access_delay=0.01).flow(
-        "b", fast, route=["l1"], access_delay=0.003
-    )
-    net.flow("d", fast(eta=0.2), route=["l2"])
-    return net.flow("c", fast, route=["l1", "l2"]).flow(
-        "push", fc.CBR(rate=0.4e6), route=["l1", "l2"]
-    )
+    long = {
+        "a": {"law": fc.Reno, "access_delay": 0.01},
+        "c": fast,
+        "push": fc.CBR(rate=0.4e6),
+    }
+    cross = [{"b": {"law": fast, "access_delay": 0.003}}, {"d": fast(eta=0.2)}]
+    first = in_row("l1", 2.5e6, 0.025, buffer="12 packets")
+    return fc.parking_lot(long, cross, [first, in_row("l2", 2.4e6, 0.015, buffer="20 packets")])
 
 
 def trunk() -> fc.Network:
     """All of the first link goes on to the second, which others cross too."""
-    net = (
-        fc.Network()
-        .link("l1", fc.DropTail, capacity=2e6, delay=0.01)
-        .link("l2", fc.DropTail, capacity=3e6, delay=0.02)
-    )
-    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow(
-        "b", fc.LDCC(beta=0.12), route=["l1", "l2"], access_delay=0.02
-    )
-    return net.flow("c", fc.LDCC(eta=0.3), route=["l2"]).flow(
-        "push", fc.CBR(rate=0.1e6), route=["l1", "l2"]
-    )
+    long = {
+        "a": fc.LDCC,
+        "b": {"law": fc.LDCC(beta=0.12), "access_delay": 0.02},
+        "push": fc.CBR(rate=0.1e6),
+    }
+    links = [in_row("l1", 2e6, 0.01), in_row("l2", 3e6, 0.02)]
+    return fc.parking_lot(long, [[], {"c": fc.LDCC(eta=0.3)}], links)
 
 
 def penalty_prices() -> fc.Network:
     net = fc.Network().link("l1", fc.PenaltyLink, capacity=3e6, delay=0.025)
-    net.link("l2", fc.PenaltyLink(B=4), capacity=2e6, delay=0.02).flow(
-        "a", fc.PrimalPenalty(alpha=4e6), route=["l1"]
-    )
+    net.link("l2", fc.PenaltyLink(B=4), capacity=2e6, delay=0.02)
+    net.flow("a", fc.PrimalPenalty(alpha=4e6), route=["l1"])
     net.flow("b", fc.PrimalPenalty(alpha=2e6), route=["l1", "l2"], access_delay=0.01)
     return net.flow("push", fc.CBR(rate=0.2e6), route=["l1"])
 
@@ -83,17 +73,15 @@ def dual_prices() -> fc.Network:
 
 
 def at_random(seed: int, buffers: str = "") -> fc.Network:
-    """Up to three links in a row and three flows of different laws; `buffers` "all" full,
-    "some", or RED's marks.
-    """
+    """Up to three links in a row and three flows; `buffers` "all" full, "some", or RED's marks."""
     rng = np.random.default_rng(seed)
     net, laws = fc.Network(), [fc.Reno] if buffers == "red" else []
     for l in range(int(rng.integers(1, 4))):
         short = buffers == "all" or (buffers == "some" and l % 2 == 0)
-        net.link(f"l{l}", fc.RED(T=0.3, min_th=0.01,
-        max_th=0.1) if buffers == "red" else fc.DropTail,
-                 capacity=rng.uniform(1.5e6, 4e6), delay=rng.uniform(0.005, 0.04),
-                 buffer=f"{rng.integers(5, 30)} packets" if short else None)  # fmt: skip
+        law = fc.RED(T=0.3, min_th=0.01, max_th=0.1) if buffers == "red" else fc.DropTail
+        path: Any = {"capacity": rng.uniform(1.5e6, 4e6), "delay": rng.uniform(0.005, 0.04)}
+        room = f"{rng.integers(5, 30)} packets" if short else None
+        net.link(f"l{l}", law, buffer=room, **path)
     for i in range(int(rng.integers(1, 4))):
         first = int(rng.integers(len(net.links)))
         end = int(rng.integers(first, len(net.links))) + 1
@@ -105,20 +93,12 @@ def at_random(seed: int, buffers: str = "") -> fc.Network:
     return net
 
 
-ALL: list[Callable[[], fc.Network]] = [
-    one_link,
-    parking_lot,
-    full_buffers,
-    trunk,
-    penalty_prices,
-    dual_prices,
-]
+QUEUES = [one_link, parking_lot, full_buffers, trunk]
+ALL: list[Callable[[], fc.Network]] = [*QUEUES, penalty_prices, dual_prices]
 
 
 def started(net: fc.Network, rest: Any, push: float, at: float) -> fc.Network:
-    """The network at its equilibrium, and from some time on a small constant flow beside the
-    flow "push".
-    """
+    """The network at its equilibrium, and from some time on a small flow beside the flow "push"."""
     for name, flow in net.flows.items():
         if flow.law.states:
             net = net.with_flow(name, initial=rest.states[name])
@@ -135,36 +115,28 @@ def started(net: fc.Network, rest: Any, push: float, at: float) -> fc.Network:
 def push_response(
     net: fc.Network, times: Any, delays: str = "fifo", begin: float = 1.0
 ) -> dict[str, Any]:
-    """Rates by flow at `times` after a unit step beside "push": nonlinear runs, without their
-    quadratic part.
+    """Rates by flow at `times` after a unit step beside "push", without their quadratic part.
 
-    A simulation's past knows no losses, so that networks with several full buffers need until
-    `begin` to settle.
+    A simulation's past knows no losses: networks with several full buffers settle until `begin`.
     """
     rest = fc.equilibrium(net)
-    held = (
-        dict(zip(net.link_names, rest.queueing_delay.values, strict=True))
-        if delays == "frozen"
-        else None
-    )
+    how: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13, "engine": "array", "delays": delays}
+    if delays == "frozen":
+        how["frozen_at"] = dict(zip(net.link_names, rest.queueing_delay.values, strict=True))
     none, one, two = (
         fc.simulate(
-            started(net, rest, n * STEP, begin), begin + times[-1], t_eval=begin + times,
-            rtol=1e-11, atol=1e-13,
-            engine="array", delays=delays, frozen_at=held,
+            started(net, rest, n * STEP, begin), begin + times[-1], t_eval=begin + times, **how
         ).rate
         for n in (0, 1, 2)
-    )  # fmt: skip
+    )
     slope = (4 * one - two - 3 * none) / (2 * STEP)
     return {name: slope.sel(flow=name).values for name in net.flows}
 
 
 def tcp_plant(s: Any, R: float, lag: float, N: float, C: float) -> Any:
-    """From the mark to minus the queue [packet]: Misra's equations linearised, the sender knowing
-    the queue `lag` late.
+    """From the mark to minus the queue [packet]: Misra's equations, the queue known `lag` late.
 
-    W' = 1/R - W x(t - R) p/2 and q' = N x - C with x = W/R, R = q(t - lag)/C + T_p, and N x at the
-    link R - lag later.
+    W' = 1/R - W x(t - R) p/2, q' = N x(t - R + lag) - C with x = W/R, R = q(t - lag)/C + T_p.
     """
     trip, back, ahead = np.exp(-s * R), np.exp(-s * lag), np.exp(-s * (R - lag))
     own = s + N / (R**2 * C) * (1 + trip)
@@ -176,9 +148,7 @@ def tcp_plant(s: Any, R: float, lag: float, N: float, C: float) -> Any:
 
 
 def inverse_laplace(F: Callable[[Any], Any], times: Any, nodes: int = 32) -> Any:
-    """Fixed Talbot contour (Abate and Valko): a way to the time response that shares nothing
-    with the library.
-    """
+    """Fixed Talbot contour (Abate and Valko): shares nothing with the library."""
     theta = np.arange(1, nodes) * np.pi / nodes
     r = 2 * nodes / 5
     at = r * theta * (1 / np.tan(theta) + 1j)

@@ -1,8 +1,8 @@
-"""Boundaries of stability: against an equation worked out by hand, verdicts on both sides, and
-simulations.
-"""
+"""Boundaries of stability: by hand, verdicts on both sides, and simulations."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from scipy.optimize import fsolve
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.boundary import Boundary, BoundaryCurve, onset
+from fluidcc.analysis.boundary import onset
 from fluidcc.analysis.follow import abscissa
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.base.errors import InvalidInput, UnknownName
@@ -23,9 +23,7 @@ def _one(capacity: float = 1e6) -> fc.Network:
 
 
 def _by_hand(capacity: float, guess: tuple[float, float]) -> tuple[float, float]:
-    """eta and omega at which s^2 + a s + k (s + v') e^(-s RTT) has a root j omega, from (15) to
-    (19).
-    """
+    """eta and omega at which s^2 + a s + k (s + v') e^(-s RTT) = 0 at j omega, of (15) to (19)."""
     w, beta, T = 20e3, 0.1, 0.1
     r = w / (beta * capacity)
     e = (0.025 * r + T) / (1 - r)
@@ -43,11 +41,11 @@ def _by_hand(capacity: float, guess: tuple[float, float]) -> tuple[float, float]
 
 @pytest.mark.parametrize("capacity", [1e6, 3e6])
 def test_hopf_point_of_one_flow(capacity: float) -> None:
-    edge = fc.stability_boundary(_one(capacity), "eta")
+    edge: Any = fc.stability_boundary(_one(capacity), "eta")
     eta, omega = _by_hand(capacity, (1.5, 9.0))
-    assert isinstance(edge, Boundary)
     assert edge.value == pytest.approx(eta, rel=1e-9)
     assert edge.frequency == pytest.approx(omega, rel=1e-9)
+    assert edge.period == pytest.approx(2 * np.pi / omega, rel=1e-9)
     assert (edge.kind, edge.stable_below, edge.mode) == ("hopf", True, "loop")
     assert edge.slope.real > 0
     for factor, sign in ((0.999, -1), (1.001, 1)):
@@ -58,14 +56,11 @@ def test_hopf_point_of_one_flow(capacity: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.eta", "beta", "bottleneck.capacity"])
 def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
-    net = networks.parking_lot()
-    lively = net.with_flow("a", law=fc.LDCC(eta=1.4)).with_flow(
-        "b", law=fc.LDCC(eta=1.4, beta=0.12)
-    )
-    if name.startswith("bottleneck"):
-        lively = fc.dumbbell([fc.LDCC(eta=1.53)], {"capacity": "1.3 Mbit/s"}, rtt="50 ms")
-    edge = fc.stability_boundary(lively, name)
-    assert isinstance(edge, Boundary)
+    net = fc.dumbbell([fc.LDCC(eta=1.53)], {"capacity": "1.3 Mbit/s"}, rtt="50 ms")
+    if not name.startswith("bottleneck"):
+        net = networks.parking_lot().with_flow("a", law=fc.LDCC(eta=1.4))
+        net = net.with_flow("b", law=fc.LDCC(eta=1.4, beta=0.12))
+    edge: Any = fc.stability_boundary(net, name)
     step = 1e-5 * edge.value
     roots = [abscissa(operating_point(edge.network(edge.value + h)))[0] for h in (0.0, step, -step)]
     assert abs(roots[0].real) < 1e-8
@@ -74,38 +69,32 @@ def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
     assert abs(change - edge.slope) < 1e-4 * abs(edge.slope)
 
 
-def test_bounds_and_names() -> None:
-    with pytest.raises(
-        InvalidInput, match="the network is stable at every eta looked at between 0.01 and 0.1"
-    ):
-        fc.stability_boundary(_one(), "eta", (0.01, 0.1))
-    with pytest.raises(UnknownName, match="no parameter 'etta'; did you mean"):
-        fc.stability_boundary(_one(), "etta")
-    with pytest.raises(InvalidInput, match="one of 2 identical flows"):
-        fc.stability_boundary(
-            fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), "flow2.eta"
-        )
-    with pytest.raises(
-        InvalidInput,
-        match=r"along_bounds of capacity are 2e\+06 to 3e\+06 bit/s, but it is 1e\+06 bit/s",
-    ):
-        fc.stability_boundary(
-            _one(), "eta", along="capacity", along_bounds=("2 Mbit/s", "3 Mbit/s")
-        )
-    with pytest.raises(InvalidInput, match=r"bounds of eta are \(2, 1\)"):
-        fc.stability_boundary(_one(), "eta", (2, 1))
-    with pytest.raises(
-        InvalidInput, match="along is 'flow1.eta', but 'eta' turns flow1.eta already"
-    ):
-        fc.stability_boundary(_one(), "eta", along="flow1.eta")
+@pytest.mark.parametrize(
+    ("net", "given", "error", "says"),
+    [
+        (_one(), ["eta", (0.01, 0.1)], InvalidInput,
+         "the network is stable at every eta looked at between 0.01 and 0.1"),
+        (_one(), ["etta"], UnknownName, "no parameter 'etta'; did you mean"),
+        (fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), ["flow2.eta"], InvalidInput,
+         "one of 2 identical flows"),
+        (_one(), ["eta", None, "capacity", ("2 Mbit/s", "3 Mbit/s")], InvalidInput,
+         r"along_bounds of capacity are 2e\+06 to 3e\+06 bit/s, but it is 1e\+06 bit/s"),
+        (_one(), ["eta", (2, 1)], InvalidInput, r"bounds of eta are \(2, 1\)"),
+        (_one(), ["eta", None, "flow1.eta"], InvalidInput,
+         "along is 'flow1.eta', but 'eta' turns flow1.eta already"),
+    ],
+)  # fmt: skip
+def test_bounds_and_names(net: fc.Network, given: Any, error: Any, says: str) -> None:
+    name, bounds, along, along_bounds = [*given, None, None, None][:4]
+    with pytest.raises(error, match=says):
+        fc.stability_boundary(net, name, bounds, along=along, along_bounds=along_bounds)
 
 
 def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
     net = _one()
-    curve = fc.stability_boundary(
+    curve: Any = fc.stability_boundary(
         net, "eta", along="capacity", along_bounds=("0.6 Mbit/s", "2 Mbit/s")
     )
-    assert isinstance(curve, BoundaryCurve)
     assert curve.ends == ("the bounds", "the bounds")
     np.testing.assert_allclose(curve.x[[0, -1]], [6e5, 2e6], rtol=1e-14)
     assert curve.outermost.all()
@@ -118,24 +107,19 @@ def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
 
 @pytest.mark.slow
 def test_a_curve_is_followed_round_its_fold() -> None:
-    """PI has a largest b, with two limits of a below it: L = -1 at s = j omega gives a + b/s by
-    hand.
-    """
+    """PI has two limits of a below its largest b: L = -1 at j omega gives a + b/s by hand."""
     net = fc.scenarios["tcp_pi"].net
     net = net.with_link("bottleneck", law=net.links["bottleneck"].law(a=0.15, b=0.5))
-    curve = fc.stability_boundary(
+    curve: Any = fc.stability_boundary(
         net, "bottleneck.a", along="bottleneck.b", along_bounds=(0.45, 2.0)
     )
-    assert isinstance(curve, BoundaryCurve)
     turns = np.flatnonzero(np.diff(np.sign(np.diff(curve.x))) != 0)
     assert len(turns) == 1
     np.testing.assert_allclose(curve.x[[0, -1]], 0.45, rtol=1e-14)
     assert abs(curve.y[0] - curve.y[-1]) > 0.15
     rest, link = fc.equilibrium(net), net.links["bottleneck"]
-    R, lag = (
-        float(rest.rtt[0]),
-        float(rest.queueing_delay[0]) + link.delay + net.return_delay("tcp"),
-    )
+    R = float(rest.rtt[0])
+    lag = float(rest.queueing_delay[0]) + link.delay + net.return_delay("tcp")
     s = 1j * curve.frequency
     gains = -3750 / networks.tcp_plant(s, R, lag, 60, 3750)
     np.testing.assert_allclose(curve.y, gains.real, rtol=1e-8)
@@ -144,18 +128,14 @@ def test_a_curve_is_followed_round_its_fold() -> None:
 
 @pytest.mark.slow
 def test_a_curve_ends_at_the_bounds_of_either_parameter_on_the_boundary() -> None:
-    """Where it leaves through the bounds of its own parameter, beside it, and where it starts at
-    the bounds.
-    """
+    """Where it leaves through bounds of its own parameter, and where it starts at the bounds."""
     capacity = _one().links["bottleneck"].capacity
-    start = fc.stability_boundary(_one(), "eta")
-    assert isinstance(start, Boundary)
+    start: Any = fc.stability_boundary(_one(), "eta")
     low = 0.99 * start.value
     for along_bounds, bounds in (((0.3e6, 4e6), (low, 10.0)), ((capacity, 1.3e6), (0.1, 10.0))):
-        curve = fc.stability_boundary(
+        curve: Any = fc.stability_boundary(
             _one(), "eta", bounds, along="capacity", along_bounds=along_bounds
         )
-        assert isinstance(curve, BoundaryCurve)
         assert curve.ends[1] == "the bounds"
         for i in (0, len(curve) - 1):
             eta, omega = _by_hand(curve.x[i], (curve.y[i] * 1.001, curve.frequency[i] * 0.999))
@@ -171,32 +151,27 @@ def test_a_curve_ends_at_the_bounds_of_either_parameter_on_the_boundary() -> Non
 @pytest.mark.slow
 def test_the_end_of_a_curve_says_what_happens_there() -> None:
     net = fc.dumbbell([fc.LDCC(eta=1.2)], {"capacity": 1e6}, rtt="50 ms")
-    curve = fc.stability_boundary(net, "eta", along="delay", along_bounds=("20 ms", "2 s"))
-    assert isinstance(curve, BoundaryCurve)
+    curve: Any = fc.stability_boundary(net, "eta", along="delay", along_bounds=("20 ms", "2 s"))
     assert "the queue of link 'bottleneck' is no longer busy" in curve.ends[1]
 
 
 def _stiff(h: float) -> fc.Network:
-    """x' = -k (u(t - 1) + h u(t - 1)^3), u = x/a - 1, on an idle link: h decides beyond k =
-    pi/2.
-    """
+    """x' = -k (u(t - 1) + h u(t - 1)^3), u = x/a - 1, on an idle link: h decides beyond pi/2."""
     x, k, a = symbols("x k a", positive=True)
     stiff = symbols("h", real=True)
     u = x_tau / a - 1
     law = fc.Source(
-        name="Stiff", flow={x: -k * a * (u + stiff * u**3)}, out={"rate": x}, params={k: 1.0,
-        a: 1e6, stiff: h},
-        units={x: "bit/s", k: "1/s", a: "bit/s", stiff: "1"}, lower={x: 0}, upper={x: 2 * a},
-        initial={x: a},
+        "Stiff", {x: -k * a * (u + stiff * u**3)}, {"rate": x}, {k: 1.0, a: 1e6, stiff: h},
+        {x: "bit/s", k: "1/s", a: "bit/s", stiff: "1"},
+        lower={x: 0}, upper={x: 2 * a}, initial={x: a},
     )  # fmt: skip
-    return fc.Network().link("l", fc.DropTail, capacity=1e8, delay=0.5).flow("f", law, route=["l"])
+    return fc.dumbbell([law], {"capacity": 1e8, "delay": 0.5})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("h", "kind"), [(3.0, "subcritical"), (-0.3, "supercritical")])
 def test_both_kinds_of_onset(h: float, kind: str) -> None:
-    edge = fc.stability_boundary(_stiff(h), "k")
-    assert isinstance(edge, Boundary)
+    edge: Any = fc.stability_boundary(_stiff(h), "k")
     assert edge.value == pytest.approx(np.pi / 2, rel=1e-12)
     found = onset(edge, offset=0.1)
     assert found.kind == kind
@@ -207,41 +182,27 @@ def test_both_kinds_of_onset(h: float, kind: str) -> None:
         assert found.amplitude == pytest.approx(np.sqrt(0.1 / 1.1 * 4 / 3 / 0.3), rel=0.1)
 
 
-def test_where_oscillation_sets_in() -> None:
-    """LDCC's grows out of the equilibrium: on the stable side even a large one dies out."""
-    edge = fc.stability_boundary(_one(), "eta")
-    assert isinstance(edge, Boundary)
+@pytest.mark.parametrize("delays", ["fifo", "frozen"])
+def test_where_oscillation_sets_in(delays: str) -> None:
+    """LDCC's grows out of the equilibrium; runs have the delays of the boundary."""
+    edge: Any = fc.stability_boundary(_one(), "eta", delays=delays)
     found = edge.onset()
-    assert found.kind == "supercritical"
+    assert (edge.delays, found.kind) == (delays, "supercritical")
     assert found.values[0] > edge.value > found.values[1]
     assert 0.02 < found.amplitude < 1
+    assert found.left < 0.1 * found.amplitude
     with pytest.raises(InvalidInput, match="offset is 0; give a relative distance between 0 and 1"):
         edge.onset(offset=0)
-
-
-def test_where_oscillation_sets_in_with_constant_delays() -> None:
-    """The runs have the delays of the boundary: those of the equilibrium, queueing delays
-    included.
-    """
-    edge = fc.stability_boundary(_one(), "eta", delays="frozen")
-    assert isinstance(edge, Boundary)
-    assert edge.delays == "frozen"
-    found = edge.onset()
-    assert found.kind == "supercritical"
-    assert found.left < 0.1 * found.amplitude
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flows", [1, 3])
 def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int) -> None:
-    """What is under way is on account: the equilibrium moves in one way, and the roots at zero
-    of accounts stay out.
-    """
+    """What is under way is on account: the roots at zero of accounts stay out."""
     net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
     for i in range(flows):
         net.flow(f"f{i}", fc.FAST, route=["l"], packet=8000)
-    edge = fc.stability_boundary(net, "gamma", ("1", "10"))
-    assert isinstance(edge, Boundary)
+    edge: Any = fc.stability_boundary(net, "gamma", ("1", "10"))
     h = 1e-5 * edge.value
     below, above = (fc.stability(edge.network(edge.value + s)) for s in (-h, h))
     assert below.stable
@@ -251,33 +212,10 @@ def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int)
     assert below.decay_rate == pytest.approx(edge.slope.real * h, rel=1e-3)
 
 
-@pytest.mark.slow
-def test_with_an_ack_clock_the_curve_goes_through_its_boundaries() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
-    net.flow("f", fc.FAST, route=["l"], packet=8000)
-    curve = fc.stability_boundary(
-        net, "gamma", ("1", "10"), along="f.return_delay", along_bounds=(0.04, 0.07)
-    )
-    assert isinstance(curve, BoundaryCurve)
-    at = float(np.interp(0.06, np.sort(curve.x), curve.y[np.argsort(curve.x)]))
-    edge = fc.stability_boundary(
-        net.with_flow("f", return_delay=0.06), "gamma", (0.9 * at, 1.1 * at)
-    )
-    assert isinstance(edge, Boundary)
-    assert at == pytest.approx(edge.value, rel=1e-2)
-
-
-@pytest.mark.parametrize("factor", [1.0, 1 - 1e-15, 1 + 1e-15, 1 + 1e-12])
+@pytest.mark.parametrize("factor", [1.0, 1 - 1e-15, 1 + 1e-12])
 def test_a_network_on_its_boundary_has_that_boundary(factor: float) -> None:
     """There the rightmost root is on the axis but for rounding, on either side of it."""
-
-    def boundary(eta: float) -> Boundary:
-        net = fc.dumbbell([fc.LDCC(eta=eta)], {"capacity": "1 Mbit/s"}, rtt="50 ms")
-        found = fc.stability_boundary(net, "eta")
-        assert isinstance(found, Boundary)
-        return found
-
-    edge = boundary(0.4)
-    again = boundary(factor * edge.value)
+    edge: Any = fc.stability_boundary(_one(), "eta")
+    again: Any = fc.stability_boundary(edge.network(factor * edge.value), "eta")
     assert (again.kind, again.stable_below) == (edge.kind, edge.stable_below)
     assert again.value == pytest.approx(edge.value, rel=1e-9)

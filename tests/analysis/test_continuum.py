@@ -1,6 +1,4 @@
-"""Roots at zero of a continuum of equilibria: which they are, and that the rest is judged as
-runs show.
-"""
+"""Roots at zero of a continuum of equilibria: which they are, and how the rest is judged."""
 
 from __future__ import annotations
 
@@ -24,31 +22,28 @@ z = symbols("z", real=True)
 k, T, g, x0 = symbols("k T g x_0", positive=True)
 # Settles wherever the delay is T: how the flows share the link is left open.
 Toward = Source(
-    "Toward", flow={x: k * x * (T - e - g * edot)}, out={"rate": x}, params={k: 2.0, T: 0.15,
-    g: 1.0},
-    units={x: "bit/s", k: "1/s^2", T: "s", g: "s"}, lower={x: 0}, initial={x: 1e6},
+    "Toward", flow={x: k * x * (T - e - g * edot)}, out={"rate": x},
+    params={k: 2.0, T: 0.15, g: 1.0}, initial={x: 1e6},
+    units={x: "bit/s", k: "1/s^2", T: "s", g: "s"}, lower={x: 0},
 )  # fmt: skip
 # One equilibrium only, at which two roots of its conditions meet.
 Fold = Source(
-    "Fold", flow={x: k * z, z: k * ((x - x0) ** 2 / x0 - z)}, out={"rate": x}, params={k: 2.0,
-    x0: 1e6},
-    units={x: "bit/s", z: "bit/s", k: "1/s", x0: "bit/s"}, initial={x: 1e6, z: 0},
+    "Fold", flow={x: k * z, z: k * ((x - x0) ** 2 / x0 - z)}, out={"rate": x},
+    params={k: 2.0, x0: 1e6}, initial={x: 1e6, z: 0},
+    units={x: "bit/s", z: "bit/s", k: "1/s", x0: "bit/s"},
 )  # fmt: skip
 
 
 def _shared() -> fc.Network:
-    net = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=3e6, delay=0.025)
-        .flow("a", Toward, route=["l"])
-    )
-    return net.flow("b", Toward(k=1.0, T=0.16), route=["l"], access_delay=0.01)
+    flows = {"a": Toward, "b": {"law": Toward(k=1.0, T=0.16), "access_delay": 0.01}}
+    return fc.dumbbell(flows, {"name": "l", "capacity": 3e6, "delay": 0.025})
 
 
-def _series() -> fc.Network:
-    net = fc.Network().link("l1", fc.DualLink(nu=1e-9), capacity=3e6, delay=0.025)
-    net.link("l2", fc.DualLink(nu=2e-9), capacity=3e6, delay=0.025)
-    return net.flow("a", fc.PrimalDual(alpha=3e7), route=["l1", "l2"])
+def _series(nu: float = 2e-9, delay: float = 0.025) -> fc.Network:
+    path = {"capacity": 3e6, "delay": delay}
+    laws = {"l1": fc.DualLink(nu=1e-9), "l2": fc.DualLink(nu=nu)}
+    links: Any = [{"name": name, "law": law, **path} for name, law in laws.items()]
+    return fc.parking_lot({"a": fc.PrimalDual(alpha=3e7)}, [[], []], links)
 
 
 def _judged(net: fc.Network) -> Any:
@@ -96,23 +91,16 @@ def test_a_push_ends_elsewhere_on_it_and_what_is_left_decays_as_the_other_roots_
 def test_differences_among_identical_flows() -> None:
     net = fc.dumbbell([Toward] * 3 + [Toward(k=1.3)] * 2, {"capacity": 3e6}, rtt="50 ms")
     report = _judged(net)
-    assert [(d.among, d.multiplicity) for d in report.free] == [
-        ("", 1),
-        ("flow1 (x3)", 2),
-        ("flow4 (x2)", 1),
-    ]
+    among = [(d.among, d.multiplicity) for d in report.free]
+    assert among == [("", 1), ("flow1 (x3)", 2), ("flow4 (x2)", 1)]
     assert report.free[0].states == pytest.approx({"flow1 (x3).x": 1, "flow4 (x2).x": -1.5})
     assert report.stable
-    with pytest.raises(
-        InvalidInput, match="one of a continuum, along .* does not move with k in one way"
-    ):
+    with pytest.raises(InvalidInput, match="a continuum, along .* does not move with k in one way"):
         fc.stability_boundary(net, "k")
 
 
 def test_redundant_links_of_a_cycle_of_routes() -> None:
-    """Four routes over two of four links: the incidence matrix has full structural rank, and
-    rank three.
-    """
+    """Over two of four links each: the incidence matrix has rank three, and structurally four."""
     net = fc.Network()
     for name in "pqrs":
         net.link(name, fc.DualLink(nu=1e-9), capacity=2e6, delay=0.01)
@@ -125,21 +113,16 @@ def test_redundant_links_of_a_cycle_of_routes() -> None:
 def test_passivity_decides_nothing_where_a_user_integrates() -> None:
     found = passivity(_shared())
     assert not found.stable
-    assert (
-        found.verdict
-        == "undecided: flow a has a pole of its own on the imaginary axis or right of it"
-    )
+    assert found.verdict.startswith("undecided: flow a has a pole of its own on the imaginary axis")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capacity", [350e3, 380e3, 400e3, 411e3, 440e3])
+@pytest.mark.parametrize("capacity", [350e3, 411e3])
 def test_windows_at_their_bound_leave_a_clock_alone(capacity: float) -> None:
-    """No queue moves a window of one packet: lags cancel around the links, and no gain brings the
-    loop to the axis.
+    """No queue moves a window of one packet: lags cancel around the links.
 
-    Of the queue's derivatives there is nothing but rounding, and at some capacities not even that.
-    What one flow has more than the others goes round by its own clock: its root at zero leaves with
-    any gain, and a pair soon crosses.
+    Of the queue's derivatives there is nothing but rounding. What one flow has more than the others
+    goes round by its own clock: its root at zero leaves with any gain, and a pair soon crosses.
     """
     net = fc.dumbbell([fc.Vegas(alpha=0.5)] * 3, {"capacity": capacity}, rtt="10 ms")
     report = _judged(net)
@@ -150,17 +133,14 @@ def test_windows_at_their_bound_leave_a_clock_alone(capacity: float) -> None:
     assert (together.gain_down, together.phase) == (0.0, np.inf)
     (own,) = report.closed.deviations("open").values()
     assert report.gain_margin < 1.05  # 1/0.95 is what the clock itself bears
-    assert [
-        (report.gain_margin * f * own).feedback().count_unstable().unstable for f in (0.999, 1.001)
-    ] == [1, 3]
+    beyond = [(report.gain_margin * f * own).feedback() for f in (0.999, 1.001)]
+    assert [loop.count_unstable().unstable for loop in beyond] == [1, 3]
     alone = -np.sort(-np.diag(report.closed.A))  # each state moves as it would by itself
     np.testing.assert_allclose(report.closed.roots(count=5), alone, rtol=1e-7, atol=1e-9)
 
 
 def test_a_fold_is_marginal_and_no_continuum() -> None:
-    net = (
-        fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", Fold, route=["l"])
-    )
+    net = fc.dumbbell([Fold], {"capacity": 3e6, "delay": 0.025})
     with pytest.warns(FluidccWarning, match="no flow is connected to a saturated link"):
         report = fc.stability(net)
     assert (report.stable, report.marginal, report.free) == (False, True, ())
@@ -169,11 +149,7 @@ def test_a_fold_is_marginal_and_no_continuum() -> None:
 
 def test_prices_in_series_at_a_loop_with_roots_far_to_the_left() -> None:
     """Where exp(-s tau) overflows, the search for roots goes on."""
-    net = fc.Network()
-    for name in ("l1", "l2"):
-        net.link(name, fc.DualLink(nu=1e-9), capacity=3e6, delay=0.01)
-    net.flow("a", fc.PrimalDual(alpha=3e7), route=["l1", "l2"])
-    report = _judged(net)
+    report = _judged(_series(1e-9, 0.01))
     assert (report.stable, len(report.free)) == (True, 1)
     a, kappa = 3e7 * 20e3 / 3e6**2, 0.03  # poles of the laws [1/s], alpha nu [1/s^2]
     for s in report.rightmost_roots:

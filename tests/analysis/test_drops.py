@@ -1,6 +1,4 @@
-"""Links that drop before their queue: their equilibria and linearisations against the nonlinear
-run.
-"""
+"""Links that drop before their queue: equilibria and linearisations against the run."""
 
 from __future__ import annotations
 
@@ -21,11 +19,9 @@ PACKET, C = 12000.0, 30e6
 steep, T = symbols("steep T", positive=True)
 smoothed = symbols("smoothed", nonnegative=True)
 
-# Drops by the rate that comes, at once or smoothed: it never has a queue, and thins what goes on.
 ByRate = replace(
-    fc.DropTail, name="ByRate", out={**fc.DropTail.out, "drop": steep * y / c},
-    params={steep: 0.01},
-    units={**fc.DropTail.units, steep: "1"}, claims={},
+    fc.DropTail, name="ByRate", out={**fc.DropTail.out, "drop": steep * y / c}, claims={},
+    params={steep: 0.01}, units={**fc.DropTail.units, steep: "1"},
 )  # fmt: skip
 BySmoothRate = replace(
     ByRate, name="BySmoothRate", flow={**fc.DropTail.flow, smoothed: (y - smoothed) / T},
@@ -36,16 +32,12 @@ RED = fc.REDDrop(min_th=0.02, max_th=0.06, p_max=0.1, T=0.5)
 
 
 def network(first: fc.Link) -> fc.Network:
-    """Twenty flows over a link that drops, and one that goes on over a narrower one, which is
-    busy.
-    """
+    """Twenty flows over a link that drops, and one that goes on over a busy, narrower one."""
     net = fc.Network().link("a", first, capacity=C, delay=0.02, buffer=400 * PACKET)
     net.link("b", fc.DropTail, capacity=0.15 * C, delay=0.01)
-    for name, law, route in (
-        ("near", fc.Reno(a=20, b=0.5 / 20), ["a"]),
-        ("far", fc.LDCC(w=0.2e6), ["a", "b"]),
-    ):
-        net.flow(name, law, route=route, access_delay=0.01, return_delay=0.03, packet=PACKET)
+    path: Any = {"access_delay": 0.01, "return_delay": 0.03, "packet": PACKET}
+    net.flow("near", fc.Reno(a=20, b=0.5 / 20), route=["a"], **path)
+    net.flow("far", fc.LDCC(w=0.2e6), route=["a", "b"], **path)
     return net.flow("push", fc.CBR(rate=1e6), route=["a", "b"], access_delay=0.01)
 
 
@@ -64,14 +56,11 @@ def test_the_run_rests_at_the_equilibrium(law: fc.Link) -> None:
 
 @pytest.mark.parametrize("law", [RED, ByRate, BySmoothRate], ids=lambda law: law.name)
 def test_a_small_push_goes_as_the_linear_system_says(law: fc.Link) -> None:
-    """A step beside a constant flow: the run without its quadratic part, and the inverse Laplace
-    transform.
-    """
+    """A step beside a constant flow: the run, and the inverse Laplace transform."""
     net = network(law)
     system: Any = fc.linearize(net)
-    k = [f.label for f in system.point.classes].index(
-        "far"
-    )  # it has the route and the delays of the push
+    # Flow far has the route and the delays of the push.
+    k = [f.label for f in system.point.classes].index("far")
     times = np.array([0.7, 1.0, 1.5])
     want = networks.inverse_laplace(lambda s: system(s)[:, k] / s, times, 40)
     got = networks.push_response(net, times, begin=40.0)
@@ -99,12 +88,8 @@ def test_breaking_the_loop_at_links_or_at_flows_is_one(law: fc.Link, below: fc.L
 def test_drops_and_marks_differ_by_what_they_let_in() -> None:
     """Dropped packets do not load the link: c/(1 - p) is sent where RED drops, c where it marks."""
     for law in (RED, fc.RED(min_th=0.02, max_th=0.06, p_max=0.1, T=0.5)):
-        net = (
-            fc.Network()
-            .link("l", law, capacity=C, delay=0.02)
-            .flow("f", fc.Reno(a=30, b=0.5 / 30), route=["l"])
-        )
-        rest = fc.equilibrium(net)
+        flow = fc.Reno(a=30, b=0.5 / 30)
+        rest = fc.equilibrium(fc.dumbbell([flow], {"law": law, "capacity": C, "delay": 0.02}))
         p = float(rest.loss[0])
         sent = C / (1 - p) if law is RED else C
         assert float(rest.rate[0]) == pytest.approx(sent, rel=1e-9)
@@ -122,25 +107,19 @@ def test_how_the_equilibrium_moves_is_its_difference() -> None:
 def test_frozen_delays_refuse_a_link_that_drops_before_the_end_of_a_route() -> None:
     with pytest.raises(Unsupported, match="'a' loses packets before the end of a route"):
         fc.linearize(network(RED), delays="frozen")
-    alone = (
-        fc.Network()
-        .link("a", RED, capacity=C, delay=0.02)
-        .flow("f", fc.Reno, route=["a"], packet=PACKET)
-    )
+    alone = fc.dumbbell([fc.Reno], {"law": RED, "capacity": C, "delay": 0.02})
     assert fc.linearize(alone, delays="frozen").n_states == 3
 
 
-def test_routers_that_report_say_what_to_do_instead() -> None:
-    net = (
-        fc.Network()
-        .link("a", fc.PAQMECF, capacity=C, delay=0.02)
-        .flow("f", fc.ECF, route=["a"], access_delay=0.01)
-    )
-    for law, what in (
+@pytest.mark.parametrize(
+    ("law", "what"),
+    [
         (fc.ECF, "knows more than data carry"),
         (fc.Reno, "tells sources something past the data"),
-    ):
-        with pytest.raises(
-            Unsupported, match=f"{what}, .*simulate it; .*max_min_rates, .*sampled_stability"
-        ):
-            fc.equilibrium(net.with_flow("f", law=law, initial=None))
+    ],
+)
+def test_routers_that_report_say_what_to_do_instead(law: fc.Source, what: str) -> None:
+    link = {"law": fc.PAQMECF, "capacity": C, "delay": 0.02}
+    remedy = "simulate it; .*max_min_rates, .*sampled_stability"
+    with pytest.raises(Unsupported, match=f"{what}, .*{remedy}"):
+        fc.equilibrium(fc.dumbbell([law], link, rtt=0.06))

@@ -1,6 +1,4 @@
-"""`linearize`: against the nonlinear network, against formulas worked out by hand, and what it
-refuses.
-"""
+"""`linearize`: against the nonlinear network, formulas by hand, and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,21 +7,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sympy import Max, symbols
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning, InvalidInput, NoEquilibrium, Unsupported
+from fluidcc.base.errors import InvalidInput, NoEquilibrium, Unsupported
+from fluidcc.symbols import RTT, e, edot
 from tests.analysis import networks
 
+x, base, count = symbols("x base count", positive=True)
+
 TIMES = np.array([1.0, 2.0, 3.0, 5.0])
+PATH = {"capacity": 3e6, "delay": 0.025}
+SAMPLED = " is sampled, so it has no Jacobian in continuous time: (use its|simulate it, use a law)"
 
 
 def _pushed(system: Any, net: fc.Network) -> int:
     push = net.flows["push"]
-    same = [
-        f.spec.route == push.route and f.spec.access_delay == push.access_delay
-        for f in system.point.classes
-    ]
-    return same.index(True)
+    places = [(f.spec.route, f.spec.access_delay) for f in system.point.classes]
+    return places.index((push.route, push.access_delay))
 
 
 @pytest.mark.slow
@@ -91,16 +92,11 @@ CASES.remove((networks.full_buffers, "frozen"))
 
 @pytest.mark.parametrize(("make", "delays"), CASES)
 def test_breaking_the_loop_at_links_or_at_flows_is_one(make: Any, delays: str) -> None:
-    """K (I - T)^-1 R at the flows and (I - T)^-1 R K at the links share their eigenvalues, zeros
-    aside.
-    """
+    """K (I - T)^-1 R and (I - T)^-1 R K share their eigenvalues, zeros aside."""
     net = make()
     flows, links, closed = (fc.linearize(net, loop, delays) for loop in ("open", "links", "closed"))
-    assert (
-        links.inputs
-        == links.outputs
-        == tuple(n for n in net.link_names if (make, n) != (networks.trunk, "l1"))
-    )
+    answer = tuple(n for n in net.link_names if (make, n) != (networks.trunk, "l1"))
+    assert links.inputs == links.outputs == answer
     s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
     of_flows, of_links = (
         np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (flows, links)
@@ -131,9 +127,7 @@ def test_breaking_the_loop_at_its_prices_is_the_same_again(make: Any) -> None:
 
 
 def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
-    """(34) for one flow on one link, C^-1 R_f s^-1 (s - K x U'')^-1 K x (v' + s) R_b, of
-    arrivals.
-    """
+    """(34) for one flow on one link: C^-1 R_f s^-1 (s - K x U'')^-1 K x (v' + s) R_b."""
     w, beta, T, eta, c = 20e3, 0.1, 0.1, 0.4, 3e6
     loop = fc.linearize(fc.dumbbell([fc.LDCC], {"capacity": c}, rtt="50 ms"), "links")
     r = w / (beta * c)
@@ -144,61 +138,50 @@ def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
     np.testing.assert_allclose(loop(s)[0, 0], by_hand, rtol=1e-9)
 
 
-def test_without_a_link_that_answers_there_is_nothing_to_break() -> None:
-    net = (
-        fc.Network()
-        .link("far", fc.DropTail, capacity=9e6, delay=0.3)
-        .flow("a", fc.LDCC, route=["far"])
-    )
-    with pytest.raises(
-        InvalidInput, match="no link answers the flows, so there is no loop to break at the links"
-    ):
-        fc.linearize(net, "links")
-    with pytest.raises(
-        InvalidInput,
-        match="no link on a route sends a mark or a price, so there is no loop to break",
-    ):
-        fc.linearize(networks.one_link(), "marks")
+@pytest.mark.parametrize(
+    ("net", "loop", "says"),
+    [
+        (fc.dumbbell([fc.LDCC], {"capacity": 9e6, "delay": 0.3}), "links",
+         "no link answers the flows, so there is no loop to break at the links"),
+        (networks.one_link(), "marks",
+         "no link on a route sends a mark or a price, so there is no loop to break"),
+        (fc.dumbbell([fc.CBR], {"capacity": 3e6}), "closed", "no flow of the network listens"),
+        (networks.one_link(), "half", "loop is 'half'; give 'closed', 'open', 'links' or 'marks'"),
+        (fc.dumbbell([fc.AIMD], PATH), "closed", r"flow 'flow1' \(AIMD\) has jumps.*averaged"),
+        (fc.dumbbell([fc.Reno], PATH), "closed", "raises its rate without limit"),
+        (fc.dumbbell([fc.SampledLDCC], PATH), "closed", r"'flow1' \(SampledLDCC\)" + SAMPLED),
+        (fc.dumbbell([fc.Reno], {"law": fc.AdaptiveRED, **PATH}), "closed",
+         r"link 'bottleneck' \(AdaptiveRED\)" + SAMPLED),
+    ],
+)  # fmt: skip
+def test_what_has_no_loop_or_no_jacobian_is_refused(net: fc.Network, loop: str, says: str) -> None:
+    with pytest.raises((InvalidInput, Unsupported, NoEquilibrium), match=says):
+        fc.linearize(net, loop)
 
 
 def test_a_tracker_is_a_parameter_and_reported() -> None:
-    from sympy import Max, symbols
-
-    from fluidcc.symbols import RTT, e, edot
-
-    x, base, count, a = symbols("x base count a", positive=True)
+    a = symbols("a", positive=True)
+    falls = -Max(base - e, 0) / RTT
     law = fc.Source(
-        name="Tracking",
-        flow={
-            x: (a - x * (e - base)) / RTT**2 - x * edot / RTT,
-            base: -Max(base - e, 0) / RTT,
-            count: x,
-        },
-        out={"rate": x},
-        params={a: 60e3},
-        units={x: "bit/s", a: "bit", base: "s", count: "bit"},
-        lower={x: 0},
-        initial={x: 1e6, base: 0.05, count: 1},
-    )
-    x_hat, q = 3e6, 60e3 / 3e6
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.05).flow("f", law, route=["l"])
-    rest = _rest_without_counters(net, x_hat, q)
-    system = fc.linearize(net, at=rest)
+        "Tracking",
+        {x: (a - x * (e - base)) / RTT**2 - x * edot / RTT, base: falls, count: x},
+        {"rate": x}, {a: 60e3}, {x: "bit/s", a: "bit", base: "s", count: "bit"},
+        lower={x: 0}, initial={x: 1e6, base: 0.05, count: 1},
+    )  # fmt: skip
+    net = fc.dumbbell({"f": law}, {"name": "l", "capacity": 3e6, "delay": 0.05})
+    system = fc.linearize(net, at=_rest_without_counters(net, 3e6, 60e3 / 3e6))
     assert system.trackers == ("f.base", "f.count")
     assert system.states == ("f.x", "l.q")
 
 
 def test_a_slope_that_vanishes_at_the_point_makes_no_tracker() -> None:
     """x' = -k (x - a)^3 has a root at zero and no continuum: that is marginal, not a parameter."""
-    from sympy import symbols
-
-    x, k, a = symbols("x k a", positive=True)
+    k, a = symbols("k a", positive=True)
     law = fc.Source(
-        name="Cubic", flow={x: -k * (x - a) ** 3}, out={"rate": x}, params={k: 1e-12, a: 1e6},
-        units={x: "bit/s", k: "s/bit^2", a: "bit/s"}, lower={x: 0}, initial={x: 5e5},
+        "Cubic", {x: -k * (x - a) ** 3}, {"rate": x}, {k: 1e-12, a: 1e6},
+        {x: "bit/s", k: "s/bit^2", a: "bit/s"}, lower={x: 0}, initial={x: 5e5},
     )  # fmt: skip
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.05).flow("f", law, route=["l"])
-    net.flow("g", fc.LDCC, route=["l"])
+    net = fc.dumbbell({"f": law, "g": fc.LDCC}, {"name": "l", "capacity": 3e6, "delay": 0.05})
     system, report = fc.linearize(net), fc.stability(net)
     assert system.trackers == ()
     assert system.states == ("f.x", "g.x", "l.q")
@@ -225,64 +208,22 @@ def test_a_link_that_nobody_crosses_changes_nothing(law: fc.Link) -> None:
         assert found.gain_margin == pytest.approx(alone.gain_margin, rel=1e-9)
 
 
-def test_a_second_queue_in_series_drains() -> None:
-    """However slowly: what is left of it goes with the rate, which nears the capacity by a law
-    of little gain.
-    """
-    net = fc.Network()
-    for name in ("one", "two"):
-        net.link(name, fc.DropTail, capacity=2e6, delay=0.01)
-    net.flow("a", fc.LDCC(eta=0.2), route=["one", "two"], access_delay=0.01)
-    with pytest.warns(FluidccWarning, match="continuum"):
-        found = fc.equilibrium(net)
-    assert found.states["two"]["q"] == 0.0
-
-
 def test_surfaces_are_named() -> None:
-    series = fc.Network().link("one", fc.DropTail, capacity=3e6, delay=0.02)
-    series.link("two", fc.DropTail, capacity=3e6, delay=0.02).flow(
-        "a", fc.LDCC, route=["one", "two"]
-    )
-    with pytest.raises(
-        InvalidInput, match=r"link 'two' stands on a switching surface: its queue is empty"
-    ):
-        fc.linearize(series)
-    # LDCC never comes to rest at e = T, so a law that does.
-    from sympy import Max, symbols
-
-    from fluidcc.symbols import e, edot
-
-    x, T, g = symbols("x T g", positive=True)
+    """In series, and of a law that, unlike LDCC, comes to rest at e = T."""
+    links = [networks.in_row(name, 3e6, 0.02) for name in ("one", "two")]
+    T, g = symbols("T g", positive=True)
     law = fc.Source(
-        name="Kinked",
-        flow={x: g * x * (T - e - Max(e - T, 0) - T * edot)},
-        out={"rate": x},
-        params={T: 0.1, g: 1.0},
-        units={x: "bit/s", T: "s", g: "1/s^2"},
-        lower={x: 0},
-        initial={x: 1e6},
-    )
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.05).flow("a", law, route=["l"])
-    with pytest.raises(
-        InvalidInput, match=r"flow 'a': Kinked stands on a switching surface, -?T? ?[-+] ?e"
+        "Kinked", {x: g * x * (T - e - Max(e - T, 0) - T * edot)}, {"rate": x}, {T: 0.1, g: 1.0},
+        {x: "bit/s", T: "s", g: "1/s^2"}, lower={x: 0}, initial={x: 1e6},
+    )  # fmt: skip
+    for net, says in (
+        (fc.parking_lot([fc.LDCC], [[], []], links), "link 'two'.*: its queue is empty"),
+        (fc.dumbbell([law], PATH), r"flow 'flow1': Kinked.*, -?T? ?[-+] ?e"),
     ):
-        fc.linearize(net)
-
-
-def test_bad_cases_say_what_is_wrong() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025)
-    with pytest.raises(InvalidInput, match="no flow of the network listens"):
-        fc.linearize(net.copy().flow("u", fc.CBR, route=["l"]))
-    with pytest.raises(Unsupported, match=r"flow 'a' \(AIMD\) has jumps.*averaged"):
-        fc.linearize(net.copy().flow("a", fc.AIMD, route=["l"]))
-    with pytest.raises(NoEquilibrium, match="raises its rate without limit"):
-        fc.linearize(net.copy().flow("a", fc.Reno, route=["l"]))
-    with pytest.raises(
-        InvalidInput, match="loop is 'half'; give 'closed', 'open', 'links' or 'marks'"
-    ):
-        fc.linearize(net.copy().flow("a", fc.LDCC, route=["l"]), "half")
-    with pytest.raises(InvalidInput, match="eta is 0, but must be positive"):
-        fc.LDCC(eta=0)
+        with pytest.raises(
+            InvalidInput, match=says.replace(".*", " stands on a switching surface")
+        ):
+            fc.linearize(net)
 
 
 def test_many_different_flows() -> None:
@@ -298,58 +239,21 @@ def test_many_different_flows() -> None:
 
 
 def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=[(0, 3e6), (10, 1e6)], delay=0.025)
-    net.flow("a", fc.LDCC(eta=1.3), route=["l"], stop=20).flow(
-        "b", fc.LDCC(eta=1.3), route=["l"], start=5
-    )
-    steady = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=3e6, delay=0.025)
-        .flow("a", fc.LDCC(eta=1.3), route=["l"])
-    )
-    same: dict[float | str, fc.Network] = {
-        0: steady,
-        "12 s": fc.dumbbell([fc.LDCC(eta=1.3)] * 2, {"capacity": 1e6, "delay": 0.025}),
-        math.inf: fc.Network()
-        .link("l", fc.DropTail, capacity=1e6, delay=0.025)
-        .flow("a", fc.LDCC(eta=1.3), route=["l"]),
-    }
+    law = fc.LDCC(eta=1.3)
+    flows = {"a": {"law": law, "stop": 20}, "b": {"law": law, "start": 5}}
+    net = fc.dumbbell(flows, {"capacity": [(0, 3e6), (10, 1e6)], "delay": 0.025})
     found = []
-    for at, alone in same.items():
+    for at, capacity, count in ((0, 3e6, 1), ("12 s", 1e6, 2), (math.inf, 1e6, 1)):
+        alone = fc.dumbbell([law] * count, {"capacity": capacity, "delay": 0.025})
         wanted = fc.stability(alone).rightmost_roots
         for given in (at, fc.equilibrium(net, at)):
             assert fc.stability(net, at=given).rightmost_roots == pytest.approx(wanted, rel=1e-9)
         found.append(wanted[0])
     assert len({complex(np.round(s, 6)) for s in found}) == 3
     with pytest.raises(
-        InvalidInput, match="the equilibrium given as at= knows no 'a'; give one of this network"
+        InvalidInput, match="the equilibrium given as at= knows no 'a'; give one of"
     ):
         fc.linearize(net, at=fc.equilibrium(networks.penalty_prices().without_flow("a")))
-
-
-@pytest.mark.parametrize(
-    ("net", "who"),
-    [
-        (
-            fc.dumbbell([fc.SampledLDCC], {"capacity": 3e6}, rtt=0.05),
-            r"flow 'flow1' \(SampledLDCC\)",
-        ),
-        (
-            fc.Network()
-            .link("l", fc.AdaptiveRED, capacity=3e6, delay=0.05)
-            .flow("a", fc.Reno, route=["l"]),
-            r"link 'l' \(AdaptiveRED\)",
-        ),
-    ],
-    ids=["flow", "link"],
-)
-def test_sampled_laws_are_refused(net: fc.Network, who: str) -> None:
-    with pytest.raises(
-        Unsupported,
-        match=f"{who} is sampled, so it has no Jacobian in continuous time: (use its|simulate it, "
-        f"use a law)",
-    ):
-        fc.linearize(net)
 
 
 def _apart(links: int, flows: int) -> fc.Network:
@@ -365,19 +269,15 @@ def _apart(links: int, flows: int) -> fc.Network:
 
 
 def test_links_with_nothing_in_common_are_judged_by_themselves() -> None:
-    net = _apart(7, 9)
+    net = _apart(4, 9)
     report = fc.stability(net, roots=6)
     alone = []
-    for l in range(7):
+    for l in range(4):
         own = fc.Network().link(f"l{l}", fc.DropTail, capacity=9e6, delay=net.links[f"l{l}"].delay)
         for name in net.flows:
             if name.startswith(f"f{l}."):
-                own.flow(
-                    name,
-                    net.flows[name].law,
-                    route=[f"l{l}"],
-                    access_delay=net.flows[name].access_delay,
-                )
+                flow = net.flows[name]
+                own.flow(name, flow.law, route=flow.route, access_delay=flow.access_delay)
         alone.append(fc.stability(own, roots=6))
     roots = np.concatenate([r.rightmost_roots for r in alone])
     roots = roots[np.argsort(-roots.real, kind="stable")]
@@ -386,15 +286,3 @@ def test_links_with_nothing_in_common_are_judged_by_themselves() -> None:
     for margin in ("gain", "phase", "delay", "modulus"):  # their loci run side by side
         least = min(getattr(r.margins, margin) for r in alone)
         assert getattr(report.margins, margin) == pytest.approx(least, rel=1e-9), margin
-
-
-def test_dense_slow_roots_of_many_flows_are_all_found() -> None:
-    """Forty flows have forty slow roots within a few hundredths: each is a root, and the
-    argument principle agrees.
-    """
-    closed = fc.linearize(_apart(1, 40))
-    roots = closed.roots(count=30)
-    assert len(roots) >= 30
-    assert np.diff(roots.real).max() <= 0
-    scale = np.abs(closed.characteristic(roots + 1e-3))
-    assert np.all(np.abs(closed.characteristic(roots)) < 1e-6 * scale)

@@ -1,6 +1,4 @@
-"""Verdicts at many points are those of `stability` at each, whatever points are asked for
-together.
-"""
+"""Verdicts at many points are those of `stability` at each."""
 
 from __future__ import annotations
 
@@ -15,22 +13,20 @@ from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks
 
-FIELDS = ("stable", "marginal", "unstable", "encirclements", "gain_margin", "phase_margin",
-    "delay_margin",
-          "modulus_margin", "crossover", "decay_rate")  # fmt: skip
+FIELDS = (
+    "stable", "marginal", "unstable", "encirclements", "gain_margin", "phase_margin",
+    "delay_margin", "modulus_margin", "crossover", "decay_rate",
+)  # fmt: skip
 
 
 def dumbbell() -> fc.Network:
-    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms")
-    for name, access, beta in (("a", 0.01, 0.1), ("b", 0.03, 0.12), ("c", 0.05, 0.08)):
-        net.flow(name, fc.LDCC(beta=beta), route=["l"], access_delay=access)
-    return net
+    near_to_far = {"a": (0.01, 0.1), "b": (0.03, 0.12), "c": (0.05, 0.08)}
+    flows = {n: {"law": fc.LDCC(beta=b), "access_delay": d} for n, (d, b) in near_to_far.items()}
+    return fc.dumbbell(flows, {"name": "l", "capacity": "3 Mbit/s", "delay": "10 ms"})
 
 
 def tandem() -> fc.Network:
-    """Two links of which either may saturate, one with a buffer that may fill, and traffic that
-    does not listen.
-    """
+    """Either link may saturate, one buffer may fill, and some traffic does not listen."""
     net = fc.Network()
     net.link("first", fc.DropTail, capacity="4 Mbit/s", delay="5 ms", buffer="60 ms")
     net.link("second", fc.DropTail, capacity="3 Mbit/s", delay="15 ms")
@@ -41,16 +37,17 @@ def tandem() -> fc.Network:
     return net
 
 
+def windows() -> fc.Network:
+    flows = {"f": fc.Reno, "g": fc.Reno, "h": {"law": fc.Reno, "access_delay": 0.04}}
+    return fc.dumbbell(flows, {"name": "l", "law": fc.RED, "capacity": 3e6, "delay": 0.01})
+
+
 CASES: dict[str, tuple[Any, dict[str, tuple[float, float]]]] = {
-    "dumbbell": (
-        dumbbell,
-        {"eta": (0.1, 4.0), "capacity": (2e6, 6e6), "b.access_delay": (0.0, 0.1)},
-    ),
+    "dumbbell": (dumbbell, {"eta": (0.1, 4.0), "capacity": (2e6, 6e6), "b.access_delay": (0, 0.1)}),
     "tandem": (
         tandem,
         {"first.capacity": (1.5e6, 6e6), "short.beta": (0.05, 0.3), "long.eta": (0.2, 1.5)},
     ),
-    "same again": (dumbbell, {"flows.beta": (0.05, 0.3), "flows.access_delay": (0.001, 0.1)}),
     "full buffers": (
         networks.full_buffers,
         {"b.beta": (0.1, 0.4), "l2.capacity": (1.5e6, 3e6), "push.rate": (0.1e6, 0.6e6)},
@@ -59,7 +56,7 @@ CASES: dict[str, tuple[Any, dict[str, tuple[float, float]]]] = {
         networks.dual_prices,
         {"a.alpha": (1e7, 5e7), "l.delay": (0.005, 0.2), "flows.access_delay": (0.0, 0.02)},
     ),
-    "penalties": (networks.penalty_prices, {"a.alpha": (1e6, 8e6), "l1.delay": (0.005, 0.4)}),
+    "windows over marks": (windows, {"l.capacity": (2.5e6, 4e6), "f.access_delay": (0.01, 0.05)}),
     "round trips": (
         lambda: fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms"),
         {"rtt": (0.01, 0.3)},
@@ -95,43 +92,37 @@ def one_by_one(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_point_is_judged_as_if_alone(name: str) -> None:
-    net, targets, values = cases(name, 25)
+    net, targets, values = cases(name, 12)
     found = verdicts_at(net, targets, values)
     one_by_one(net, targets, values, found)
-    assert len(found.alone) < 5
+    assert len(found.alone) < 3
     assert len(np.unique(found.stable[~np.isnan(found.stable)])) == 2 or name != "dumbbell"
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["tandem", "prices"])
 def test_no_bit_depends_on_the_company(name: str) -> None:
-    net, targets, values = cases(name, 40)
+    net, targets, values = cases(name, 20)
     whole = verdicts_at(net, targets, values)
-    for pick in (slice(3, 4), slice(5, 18), slice(0, 40, 7)):
+    for pick in (slice(3, 4), slice(0, 20, 7)):
         part = verdicts_at(net, targets, {axis: v[pick] for axis, v in values.items()})
         for field in (*FIELDS, "rightmost_root"):
             np.testing.assert_array_equal(getattr(part, field), getattr(whole, field)[pick])
 
 
 def test_only_what_is_asked_for() -> None:
-    net, targets, values = cases("dumbbell", 5)
-    roots, margins = (
-        verdicts_at(net, targets, values, margins=False),
-        verdicts_at(net, targets, values, roots=False),
-    )
+    case = cases("dumbbell", 5)
+    roots, margins = verdicts_at(*case, margins=False), verdicts_at(*case, roots=False)
     assert np.isnan([roots.phase_margin, margins.stable]).all()
     assert not np.isnan([roots.stable, margins.phase_margin]).any()
 
 
 def test_a_state_that_the_search_leaves_out_has_its_bounds_too() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity="1 Mbit/s", delay="5 ms", buffer="300 ms")
-    net.flow(
-        "a", fc.NADA, route=["l"], return_delay="40 ms"
-    )  # at rest one of its states follows from the others
+    # At rest one of the states of NADA follows from the others.
+    net.flow("a", fc.NADA, route=["l"], return_delay="40 ms")
     targets = {axis: find_target(net, axis) for axis in ("capacity", "kappa")}
-    values = {
-        "capacity": np.array([0.6e6, 1.0e6, 1.4e6, 2.0e6]),
-        "kappa": np.array([0.3, 0.5, 0.7, 0.5]),
-    }
+    values: Any = {"capacity": [0.6e6, 1.0e6, 1.4e6, 2.0e6], "kappa": [0.3, 0.5, 0.7, 0.5]}
+    values = {axis: np.array(row) for axis, row in values.items()}
     found = verdicts_at(net, targets, values, roots=False)
     assert list(found.alone) == [3]  # where its rate is at its bound, and does not press
     assert list(found.errors) == [3]
@@ -146,14 +137,10 @@ def test_points_that_need_more_are_judged_alone_and_failures_are_told() -> None:
     net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
     targets = {"beta": find_target(net, "beta"), "eta": find_target(net, "eta")}
     edge: Any = fc.stability_boundary(net, "eta")
-    found = verdicts_at(net, targets, {"beta": [0.1, 0.1, 0.001], "eta": [0.4, edge.value, 0.4]})
+    given = {"beta": np.array([0.1, 0.1, 0.001]), "eta": np.array([0.4, edge.value, 0.4])}
+    found = verdicts_at(net, targets, given)
     assert list(found.alone) == [1]
     assert "axis" in found.alone[1]
     assert found.reasons()[2].startswith("NoEquilibrium: ")
     assert np.isnan(found.stable[2])
-    one_by_one(
-        net,
-        targets,
-        {"beta": np.array([0.1, 0.1, 0.001]), "eta": np.array([0.4, edge.value, 0.4])},
-        found,
-    )
+    one_by_one(net, targets, given, found)

@@ -1,36 +1,42 @@
-"""Candidates for Lyapunov functions: those that are known to be, and those that are known not to
-be.
-"""
+"""Candidates for Lyapunov functions: those known to be, and those known not to be."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Float, Symbol, log
+from sympy import Float, Matrix, Symbol, lambdify, log, symbols
 
 import fluidcc as fc
-from fluidcc.analysis.passivity import (
+from fluidcc.analysis.passivity import PassivityReport, UserPassivity, passivity
+from fluidcc.analysis.undelayed import (
     Storage,
+    Undelayed,
     check_storage,
     evaluated,
     paper_storage,
     repaired_storage,
     steepest,
+    undelayed,
 )
-from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
+from fluidcc.symbols import e
+
+
+def pair(**how: Any) -> Undelayed:
+    return undelayed(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3.5e6}, rtt=0.05), **how)
 
 
 @pytest.fixture(scope="module")
 def held() -> Undelayed:
-    return undelayed(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3.5e6}, rtt=0.05), held=("k",))
+    return pair(held="k")
 
 
 @pytest.fixture(scope="module")
 def free() -> Undelayed:
-    return undelayed(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3.5e6}, rtt=0.05))
+    return pair()
 
 
 def test_the_papers_function_grows_somewhere(held: Undelayed) -> None:
@@ -39,6 +45,9 @@ def test_the_papers_function_grows_somewhere(held: Undelayed) -> None:
     assert not found.decreasing
     assert found.rate > 0.1
     assert found.dissipation[-1] > 0 > found.dissipation[0]  # indefinite at the equilibrium
+    assert "no Lyapunov function" in repr(found)
+    assert found.why.endswith("as its quadratic form at the equilibrium is indefinite")
+    assert "q_bottleneck" in found._repr_html_()
     state = np.array(list(found.counterexample.values()))
     storage = paper_storage(held)
     terms = evaluated(held.states, storage.terms(held), state)
@@ -63,9 +72,7 @@ def test_the_repaired_function_never_grows(free: Undelayed, held: Undelayed) -> 
 
 
 def test_growth_by_a_hundred_millionth_is_growth(held: Undelayed) -> None:
-    """V' = little f1 f2 of terms f1 f2 and -(1 - little) f1 f2: of their sizes little/2, up or
-    down.
-    """
+    """V' = little f1 f2 of terms f1 f2 and -(1 - little) f1 f2: of their sizes little/2."""
     one, other, _ = held.states
     for little in (1e-8, 1e-10):
         kept = Float(1 - little, 30)
@@ -76,28 +83,21 @@ def test_growth_by_a_hundred_millionth_is_growth(held: Undelayed) -> None:
 
 
 def test_candidates_are_made_and_checked_by_the_undelayed_network_itself() -> None:
-    """By public names alone: sum (x - x^)^2 + (q - q^)^2 is positive definite, and is told from
-    V* by its growth.
-    """
-    system = fc.undelayed(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3.5e6}, rtt=0.05), held="k")
-    assert isinstance(system, Undelayed)
+    """By public names alone: sum (x - x^)^2 + (q - q^)^2 is positive definite, and grows."""
+    system = pair(held="k")
     assert system.check(system.repaired_storage(), samples=64)
     for printed in (system.paper_storage(), system.paper_storage(alpha=2.0)):
         found = system.check(printed, samples=64)
         assert (found.positive_definite, found.decreasing) == (True, False)
     squares = sum((z / system.point[z] - 1) ** 2 for z in system.states)
-    bare, named = (
-        system.check(squares, samples=64),
-        system.check(system.storage(squares, "squares"), samples=64),
-    )
+    given = squares, system.storage(squares, "squares")
+    bare, named = (system.check(storage, samples=64) for storage in given)
     assert (bare.name, named.name) == ("V", "squares")
     assert (bare.positive_definite, bare.decreasing, bare.rate) == (True, False, named.rate)
     state = dict(zip(system.states, bare.counterexample.values(), strict=True))
     grows = sum(squares.diff(z) * f for z, f in system.flow.items()).subs(state)
     assert grows > 0
-    with pytest.raises(
-        InvalidInput, match=r"storage is 3; give a candidate, such as system.paper_storage\(\)"
-    ):
+    with pytest.raises(InvalidInput, match=r"storage is 3; give .* system.paper_storage\(\)"):
         system.check(3)
     with pytest.raises(InvalidInput, match="V contains y, no states of the network"):
         system.check(Symbol("y") ** 2)
@@ -106,8 +106,7 @@ def test_candidates_are_made_and_checked_by_the_undelayed_network_itself() -> No
 def test_the_repaired_function_with_a_wrong_gain_is_found_out(
     free: Undelayed, held: Undelayed
 ) -> None:
-    # Its integral holds k where the network's k moves with the delay: close, but no Lyapunov
-    # function.
+    # Its integral holds k where the network's k moves with the delay.
     wrong = Storage("V* with a constant k", repaired_storage(held).gradient)
     assert not check_storage(free, wrong, samples=256).decreasing
 
@@ -115,17 +114,13 @@ def test_the_repaired_function_with_a_wrong_gain_is_found_out(
 def test_a_formula_and_its_gradient_agree(free: Undelayed) -> None:
     x1, x2, q = free.states
     parts = [z - free.point[z] - free.point[z] * log(z / free.point[z]) for z in (x1, x2)]
-    formula = Storage.of(
-        free, parts[0] + parts[1] + 3.5e6 * (q - free.point[q]) ** 2 / 2, "by formula"
-    )
-    separate = Storage(
-        "by gradient",
-        {**{z: 1 - free.point[z] / z for z in (x1, x2)}, q: 3.5e6 * (q - free.point[q])},
-    )
+    whole = parts[0] + parts[1] + 3.5e6 * (q - free.point[q]) ** 2 / 2
+    formula = Storage.of(free, whole, "by formula")
+    gradient = {**{z: 1 - free.point[z] / z for z in (x1, x2)}, q: 3.5e6 * (q - free.point[q])}
+    separate = Storage("by gradient", gradient)
     states = np.array([[1e6, 2e6, 0.3], [3e5, 4e6, 0.01]]).T
-    np.testing.assert_allclose(
-        separate.values(free, states), formula.values(free, states), rtol=1e-9
-    )
+    found = [storage.values(free, states) for storage in (formula, separate)]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
     assert formula.separable
     assert separate.separable
     assert abs(formula.offset) < 1e-9
@@ -146,13 +141,20 @@ def test_the_printed_link_function_is_not_zero_at_rest() -> None:
 
 def test_a_function_that_is_not_positive_or_misses_a_state_is_reported(free: Undelayed) -> None:
     x1, x2, q = free.states
-    negative = check_storage(
-        free, Storage.of(free, -((q - free.point[q]) ** 2) - (x1 - x2) ** 2), samples=64
-    )
-    assert not negative.positive_definite
-    some = check_storage(free, Storage.of(free, (q - free.point[q]) ** 2), samples=64)
-    assert not some.positive_definite
-    assert not some
+    for formula in (-((q - free.point[q]) ** 2) - (x1 - x2) ** 2, (q - free.point[q]) ** 2):
+        found = check_storage(free, Storage.of(free, formula), samples=64)
+        assert not found.positive_definite
+        assert not found
+
+
+def test_what_is_negative_nearby_counts_however_large_v_is_far_away(held: Undelayed) -> None:
+    """d (d - 1) (d - 2), d the square of the relative distance: -0.4 there, and 1e18 at most."""
+    d = sum((z / held.point[z] - 1) ** 2 for z in held.states)
+    for size in (1, Float(1e-15)):
+        found = held.check(size * d * (d - 1) * (d - 2), samples=256)
+        assert not found.positive_definite
+        assert found.why.startswith("V is not positive away from the equilibrium")
+        assert found.why.endswith("as its quadratic form at the equilibrium is indefinite")
 
 
 def test_alpha_is_the_steepest_slope_of_any_user() -> None:
@@ -169,34 +171,86 @@ def test_what_does_not_apply_is_refused() -> None:
         repaired_storage(different)
     with pytest.raises(InvalidInput, match="no states of the network"):
         Storage.of(different, Symbol("z") ** 2)
-    other = undelayed(
-        fc.Network()
-        .link("l", fc.PenaltyLink, capacity=2e6)
-        .flow("f", fc.PrimalPenalty, route=["l"])
-    )
+    link = {"law": fc.PenaltyLink, "capacity": 2e6, "delay": 0}
     with pytest.raises(Unsupported, match="declares no gain and penalty"):
-        paper_storage(other)
-
-
-def test_the_report_is_readable(held: Undelayed) -> None:
-    found = check_storage(held, paper_storage(held), samples=64)
-    assert "no Lyapunov function" in repr(found)
-    text = found._repr_html_()
-    assert "<table>" in text
-    assert "q_bottleneck" in text
+        paper_storage(undelayed(fc.dumbbell([fc.PrimalPenalty], link)))
 
 
 def test_wrong_arguments_are_told(held: Undelayed) -> None:
-    storage = paper_storage(held)
+    storage: Any = paper_storage(held)
     assert repr(held) == "Undelayed(states: x_flow1, x_flow2, q_bottleneck; held: k)"
-    with pytest.raises(
-        UnknownName,
-        match="no law of the network has a definition 'q' to be held; did you mean .*'k'",
-    ):
+    with pytest.raises(UnknownName, match="definition 'q' to be held; did you mean .*'k'"):
         undelayed(held.net, held=("q",))
-    with pytest.raises(InvalidInput, match=r"system is Storage.*; give an undelayed network"):
-        check_storage(storage, held)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="samples is 0; give a whole number"):
-        check_storage(held, storage, samples=0)
-    with pytest.raises(InvalidInput, match="spread is nan; give a factor above 1"):
-        check_storage(held, storage, spread=float("nan"))
+    for given, how, says in (
+        ((storage, held), {}, r"system is Storage.*; give an undelayed network"),
+        ((held, storage), {"samples": 0}, "samples is 0; give a whole number"),
+        ((held, storage), {"spread": math.nan}, "spread is nan; give a factor above 1"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            check_storage(*given, **how)
+
+
+# --- the positive-real argument -------------------------------------------------------------------
+
+
+def test_the_index_is_that_of_the_printed_answer() -> None:
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt=0.05)
+    found = passivity(net)
+    rest = fc.equilibrium(net)
+    R, x = float(rest.rtt[0]), float(rest.rate[0])
+    a, zero = 0.4 * 20e3 / (x * R), (0.1 - 20e3 / x) / R
+    # eta (s + v')/(s + a), of x/RTT: the real part is monotone from eta v'/a at 0 to eta.
+    (user,) = found.users
+    assert user.index == pytest.approx(min(0.4, 0.4 * zero / a), rel=1e-6)
+    assert user.kyp
+    assert found
+    assert "strictly positive real" in repr(found)
+    assert "<table>" in found._repr_html_()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_networks_that_it_calls_stable_have_no_unstable_root(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    law = fc.LDCC(eta=10 ** rng.uniform(-1, 1.5), T=0.25)
+    links = [{"capacity": c, "delay": 0.01} for c in rng.uniform(2e6, 5e6, 2)]
+    net = fc.parking_lot([law], [[law], [law]], links)
+    assert passivity(net).stable
+    system = undelayed(net)
+    state = [float(system.point[z]) for z in system.states]
+    slopes = Matrix(list(system.flow.values())).jacobian(list(system.states))
+    J = lambdify(system.states, slopes, "numpy")(*state)
+    assert np.linalg.eigvals(np.array(J, float)).real.max() < 0
+
+
+def test_a_user_whose_own_pole_grows_is_not_called_stable() -> None:
+    """b + k/(s - m) with k < b m: a positive real part, but c s + b + k/(s - m) = 0 at an s > 0."""
+    x, b, k, m, E, r = symbols("x b k m E r", positive=True)
+    law = fc.Source(
+        "Saddle", {x: m * (x - r) - k * (e - E)}, {"rate": x - b * (e - E)},
+        {b: 2e6, k: 1e6, m: 1, E: 0.1, r: 1e6},
+        {x: "bit/s", b: "bit/s^2", k: "bit/s^3", m: "1/s", E: "s", r: "bit/s"}, initial={x: 1e6},
+    )  # fmt: skip
+    found = passivity(fc.dumbbell([law], {"capacity": 1e6, "delay": 0.05}))
+    (user,) = found.users
+    assert user.index > 0
+    assert not found.stable
+    assert "has a pole of its own" in found.verdict
+
+
+def test_dependent_routes_decide_nothing() -> None:
+    found = PassivityReport((UserPassivity("f", 0.4, 0.0, True),), links=2, rank=1)
+    assert not found.stable
+    assert "rank 1" in found.verdict
+
+
+def test_a_report_of_stability_has_it() -> None:
+    report = fc.stability(fc.scenarios["ldcc_fig5"].net, at=200.0)
+    assert report.passivity.stable
+    assert [u.name for u in report.passivity.users] == ["flow1 (x3)"]  # the third flow sends then
+    assert report.sufficient["convex hull"].conservatism == pytest.approx(1, rel=1e-6)
+
+
+def test_links_that_answer_by_loss_have_no_index() -> None:
+    with pytest.raises(Unsupported, match="answer by loss"):
+        passivity(fc.scenarios["ldcc_fig6"].net, at=200.0)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -24,22 +20,15 @@ def _one(eta: float = 0.4, capacity: float = 3e6, count: int = 1) -> fc.Network:
 
 
 def _paper_loop(eta: float, capacity: float, count: int = 1) -> Any:
-    """(40) and (43) of the LDCC paper for N flows on one link: L(s) by hand, and its round-trip
-    time.
-    """
+    """(40) and (43) of the LDCC paper for N flows on one link: L(s) by hand."""
     w, beta, T, x = 20e3, 0.1, 0.1, capacity / count
     r = w / (beta * x)
     trip = (0.025 * r + T) / (1 - r) + 0.025
 
     def loop(omega: Any) -> Any:
         s = 1j * np.asarray(omega)
-        return (
-            eta
-            * np.exp(-s * trip)
-            / (s * trip)
-            * ((beta - w / x) / trip + s)
-            / (s + eta * w / (x * trip))
-        )
+        own = ((beta - w / x) / trip + s) / (s + eta * w / (x * trip))
+        return eta * np.exp(-s * trip) / (s * trip) * own
 
     return loop
 
@@ -75,11 +64,8 @@ def test_delay_and_gain_margins_are_where_it_tips_over() -> None:
 def test_a_flow_of_its_own() -> None:
     report = fc.stability(_one(eta=1.2, count=2))
     alone = report.of_flow("flow2")
-    other = fc.stability(
-        fc.dumbbell(
-            [fc.LDCC(eta=1.2), fc.LDCC(eta=1.2, w=20e3 + 1e-6)], {"capacity": 3e6}, rtt="50 ms"
-        )
-    )
+    laws = [fc.LDCC(eta=1.2), fc.LDCC(eta=1.2, w=20e3 + 1e-6)]
+    other = fc.stability(fc.dumbbell(laws, {"capacity": 3e6}, rtt="50 ms"))
     assert alone.delay == pytest.approx(other.of_flow("flow2").delay, rel=1e-6)
     # One of two can take more than both together.
     assert alone.delay > report.delay_margin
@@ -95,18 +81,14 @@ def test_encirclements_are_right_half_plane_roots(data: Any) -> None:
     number = st.floats(0, 1)
     net = fc.Network()
     for l in range(data.draw(st.integers(1, 2))):
-        net.link(f"l{l}", fc.DropTail, capacity=2e6 * (1 + data.draw(number)),
-        delay=0.01 + 0.03 * data.draw(number),
-                 buffer=data.draw(st.sampled_from([None, "15 packets"])))  # fmt: skip
+        capacity, delay = 2e6 * (1 + data.draw(number)), 0.01 + 0.03 * data.draw(number)
+        buffer = data.draw(st.sampled_from([None, "15 packets"]))
+        net.link(f"l{l}", fc.DropTail, capacity=capacity, delay=delay, buffer=buffer)
     names = net.link_names
     for i in range(data.draw(st.integers(1, 3))):
         law = fc.LDCC(eta=0.2 + 2.5 * data.draw(number), beta=0.1 + 0.1 * data.draw(number))
-        net.flow(
-            f"f{i}",
-            law,
-            route=data.draw(st.sampled_from([names, names[:1], names[-1:]])),
-            access_delay=0.02 * data.draw(number),
-        )
+        route = data.draw(st.sampled_from([names, names[:1], names[-1:]]))
+        net.flow(f"f{i}", law, route=route, access_delay=0.02 * data.draw(number))
     try:
         report = fc.stability(net)
     except (InvalidInput, NoEquilibrium):
@@ -136,12 +118,8 @@ def _at_random(seed: int) -> fc.Network:
     rng = np.random.default_rng(seed)
     net = fc.Network()
     for l in range(1 + seed % 2):
-        net.link(
-            f"l{l}",
-            fc.DropTail,
-            capacity=2e6 * (1 + rng.random()),
-            delay=0.01 + 0.03 * rng.random(),
-        )
+        capacity, delay = 2e6 * (1 + rng.random()), 0.01 + 0.03 * rng.random()
+        net.link(f"l{l}", fc.DropTail, capacity=capacity, delay=delay)
     alone = seed % 3 == 2
     for name, route in (("a", net.link_names), ("b", net.link_names[-1:]))[: 1 if alone else 2]:
         eta = 1.4 + 0.05 * rng.random() if alone else 0.3 + 0.9 * rng.random()
@@ -152,15 +130,11 @@ def _at_random(seed: int) -> fc.Network:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
-    """To six digits: a recursion of as many terms as roots are left, fitted to the odd part of
-    two runs.
-    """
+    """To six digits: a recursion fitted to the odd part of two runs."""
     net = _at_random(seed)
     report, rest = fc.stability(net, roots=6), fc.equilibrium(net)
     roots = report.rightmost_roots
-    slow = [
-        s for s in roots if s.real > 4 * roots[0].real
-    ]  # the others are gone when these are still there
+    slow = [s for s in roots if s.real > 4 * roots[0].real]  # still there when others are gone
     begin = 16 / (-roots[len(slow)].real + roots[0].real)
     step = (0.5 if len(slow) == 1 else 1.2) / np.max(np.abs(slow))
     times = begin + step * np.arange(40)
@@ -171,14 +145,11 @@ def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
             start = start.with_link(name, initial=rest.states[name])
         for name, size in zip(net.flows, (3e-4, -2e-4), strict=False):
             start = start.with_flow(name, initial={"x": rest.states[name]["x"] * (1 + sign * size)})
-        run = fc.simulate(
-            start, times[-1], t_eval=times, rtol=1e-12, atol=1e-14, engine="array", progress=False
-        )
+        run = fc.simulate(start, times[-1], t_eval=times, rtol=1e-12, atol=1e-14, engine="array")
         odd = odd + sign * run.rate.values
     n = len(slow)
-    past = np.concatenate(
-        [np.column_stack([x[n - 1 - i : len(x) - 1 - i] for i in range(n)]) for x in odd.T]
-    )
+    rows = [np.column_stack([x[n - 1 - i : len(x) - 1 - i] for i in range(n)]) for x in odd.T]
+    past = np.concatenate(rows)
     fitted = np.linalg.lstsq(past, np.concatenate([x[n:] for x in odd.T]))[0]
     found = np.log(np.roots([1, *-fitted]).astype(complex)) / step
     assert np.abs(found - roots[0]).min() < 1e-6 * abs(roots[0])
@@ -186,9 +157,7 @@ def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_margins_of_each_flow_are_those_of_python_control(seed: int) -> None:
-    """Of random networks: a flow's own loop is det(I + L) over that of the others, less one, on
-    a dense grid.
-    """
+    """A flow's own loop is det(I + L) over that of the others, less one, on a dense grid."""
     control = pytest.importorskip("control")
     report = fc.stability(_at_random(seed))
     names = [f.label for f in report.point.classes]
@@ -212,45 +181,24 @@ def test_margins_of_each_flow_are_those_of_python_control(seed: int) -> None:
         assert found.modulus == pytest.approx(np.min(moduli), rel=1e-4)
 
 
-@pytest.mark.parametrize("seed", [2, 5])
-def test_margins_with_pade_converge_to_those_of_random_networks(seed: int) -> None:
-    control = pytest.importorskip("control")
-    report = fc.stability(_at_random(seed))
-    errors = []
-    for order in (2, 4, 6, 8):
-        gain, phase, *_ = control.margin(report.open.to_control(pade=order))
-        errors.append(max(abs(gain / report.gain_margin - 1), abs(phase / report.phase_margin - 1)))
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < 1e-6
-
-
 def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
     flows = {"near": fc.LDCC, "far": {"law": fc.LDCC(eta=0.8), "access_delay": "20 ms"}}
     net = fc.dumbbell(flows, {"capacity": "3 Mbit/s", "delay": "25 ms"})
     for delays in ("fifo", "frozen"):
         report = fc.stability(net, delays=delays)
-        closed, opened = (fc.linearize(net, loop, delays) for loop in ("closed", "open"))
-        for found in (
-            closed.margins(),
-            opened.margins(),
-            report.closed.margins(),
-            report.open.margins(),
-        ):
-            assert found.phase == report.phase_margin
-            assert (found.gain, found.delay, found.modulus) == (
-                report.gain_margin,
-                report.delay_margin,
-                report.modulus_margin,
-            )
-        assert closed.margins("far").delay == pytest.approx(report.of_flow("far").delay)
-        at_queue, at_delays = (
-            fc.linearize(net, "links", delays).margins(),
-            closed.margins(at="delays"),
+        closed, opened, links = (
+            fc.linearize(net, loop, delays) for loop in ("closed", "open", "links")
         )
-        assert at_queue.phase == pytest.approx(report.phase_margin)
+        names = ("phase_margin", "gain_margin", "delay_margin", "modulus_margin")
+        wanted = [getattr(report, name) for name in names]
+        for found in (closed.margins(), opened.margins(), report.closed.margins()):
+            assert [found.phase, found.gain, found.delay, found.modulus] == wanted
+        assert closed.margins("far").delay == pytest.approx(report.of_flow("far").delay)
+        assert links.margins().phase == pytest.approx(report.phase_margin)
+        at_delays = closed.margins(at="delays")
         assert at_delays.phase < report.phase_margin - 10
-        late = at_delays.delay  # more of it in every delay puts a root on the axis
-        longer = fc.DelayLTI(closed.A, closed.B, closed.C, closed.D, delays=closed.delays + late)
+        late = closed.delays + at_delays.delay  # puts a root on the axis
+        longer = fc.DelayLTI(closed.A, closed.B, closed.C, closed.D, delays=late)
         assert abs(longer.roots(count=1)[0].real) < 1e-9
 
 
@@ -260,26 +208,33 @@ def test_eigenloci_of_a_report_take_a_resolution() -> None:
     assert len(found.omega) >= 300
     at = np.argmin(np.abs(np.abs(found.value[0]) - 1))
     assert found.omega[at] == pytest.approx(report.crossover, rel=0.02)
-    with pytest.raises(InvalidInput, match="points is 1; give a whole number from 2"):
-        report.eigenloci(points=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: fc.stability(_one()).eigenloci(points=1), "points is 1; give a whole number from"),
+        (lambda: fc.stability(_one(), delays="fixed"), "delays is 'fixed'; give 'fifo' or 'fro"),
+        (lambda: fc.stability(_one(), roots=0), "roots is 0"),
+    ],
+)
+def test_arguments(call: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        call()
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
 def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:
-    def judged(*gains: float) -> fc.StabilityReport:
-        net = fc.Network().link("l", fc.DropTail, capacity=1e7, delay=0.025)
-        for i, gamma in enumerate(gains):
-            net.flow(f"f{i}", fc.FAST(gamma=gamma), route=["l"])
-        return fc.stability(net)
-
-    apart, near, equal = judged(0.5, 0.3), judged(0.5, 0.5000001), judged(0.5, 0.5)
+    link = {"capacity": 1e7, "delay": 0.025}
+    apart, near, equal = (
+        fc.stability(fc.dumbbell([fc.FAST(gamma=0.5), fc.FAST(gamma=gamma)], link))
+        for gamma in (0.3, 0.5000001, 0.5)
+    )
     for report in (apart, near, equal):
         assert report.stable
-        root = report.rightmost_roots[0]
-        # the clock of acknowledgements shifts windows among flows at a rate of its own, whatever
-        # the gains
-        assert root == pytest.approx(equal.rightmost_roots[0], rel=1e-6)
+        # The clock of acknowledgements shifts windows at a rate of its own, whatever the gains.
+        assert report.rightmost_roots[0] == pytest.approx(equal.rightmost_roots[0], rel=1e-6)
     trip = float(equal.equilibrium.rtt.values[0])
     assert apart.closed.essential_abscissa == pytest.approx(np.log(0.95) / trip, rel=1e-6)
 
@@ -301,9 +256,8 @@ def test_unstable_and_shown() -> None:
     assert (report.stable, report.marginal, bool(report)) == (False, False, False)
     assert report.unstable == report.encirclements == 2
     assert report.decay_rate < 0
-    assert repr(report).startswith(
-        "StabilityReport(unstable, delay-driven: 2 unstable roots, critical gain 0."
-    )
+    told = "StabilityReport(unstable, delay-driven: 2 unstable roots, critical gain 0."
+    assert repr(report).startswith(told)
     page = report._repr_html_()
     assert "unstable" in page
     assert "data:image/png;base64," in page
@@ -317,15 +271,8 @@ def test_on_the_boundary_it_is_marginal() -> None:
 
 
 def test_without_a_saturated_link_there_is_no_loop() -> None:
-    net = (
-        fc.Network()
-        .link("far", fc.DropTail, capacity=9e6, delay=0.3)
-        .flow("a", fc.LDCC, route=["far"])
-    )
-    with pytest.warns(
-        FluidccWarning,
-        match=r"no flow is connected to a saturated link or a price \(far carry less",
-    ):
+    net = fc.dumbbell([fc.LDCC], {"name": "far", "capacity": 9e6, "delay": 0.3})
+    with pytest.warns(FluidccWarning, match=r"no flow is connected .* price \(far carry less"):
         report = fc.stability(net)
     assert report.stable
     assert report.regime == "no feedback"
@@ -347,9 +294,7 @@ def test_certified_on_request() -> None:
     assert fc.stability(_one()).certified is None
 
 
-@pytest.mark.parametrize(
-    ("seed", "buffers"), [(2, ""), (5, "all"), (10, "some"), (8, "red"), (35, "red"), (7, "red")]
-)
+@pytest.mark.parametrize(("seed", "buffers"), [(2, ""), (5, "all"), (10, "some"), (8, "red")])
 def test_random_networks_are_certified_as_they_are_judged(seed: int, buffers: str) -> None:
     report = fc.stability(networks.at_random(seed, buffers), certify=True)
     assert report.certified is report.stable
@@ -358,34 +303,42 @@ def test_random_networks_are_certified_as_they_are_judged(seed: int, buffers: st
     assert proved.abscissa[0] <= -report.decay_rate <= proved.abscissa[1]
 
 
-def test_arguments() -> None:
-    with pytest.raises(InvalidInput, match="delays is 'fixed'; give 'fifo' or 'frozen'"):
-        fc.stability(_one(), delays="fixed")
-    with pytest.raises(InvalidInput, match="roots is 0"):
-        fc.stability(_one(), roots=0)
+# --- beyond the delay-driven regime: Section IV-B of the LDCC paper -------------------------------
 
 
-_PLAIN = """
-import json, sys
-sys.path[:0] = {path}
-import numpy as np, fluidcc as fc
-net = fc.dumbbell([fc.LDCC] * 2, {{"capacity": "3 Mbit/s"}}, rtt=["20 ms", "150 ms"])
-with np.errstate(all="ignore"):  # as compiled code has it
+@pytest.mark.parametrize("rtt", ["50 ms", "200 ms"])
+@pytest.mark.parametrize("buffer", ["5 packets", "15 packets"])
+def test_full_buffer_in_closed_form(rtt: str, buffer: str) -> None:
+    """Loss only: s + a + k (1 - pi) e^(-s RTT), a = k w/x, of (15) and (4) with a constant queue.
+
+    At j omega, with r = w/(x (1 - pi)): omega RTT = arccos(-r), and
+    eta = arccos(-r) / ((1 - pi) sqrt(1 - r^2)).
+    """
+    net = fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s", "buffer": buffer}, rtt=rtt)
     report = fc.stability(net)
-first = report.rightmost_roots[0]
-found = [report.gain_margin, report.phase_margin, report.delay_margin]
-print(json.dumps([*found, first.real, first.imag]))
-"""
+    # No queue is among the states: the delay-based terms are gone, and yet the delay is in the lag.
+    assert (report.regime, report.closed.states) == ("loss-driven", ("flow1 (x3).x",))
+    at_rest = ("rate", "loss", "rtt")
+    x, pi, trip = (float(getattr(report.equilibrium, name)[0]) for name in at_rest)
+    k = 0.4 / trip
+    s = np.array([0.3 + 0.2j, -1 + 3j, 2 - 5j])
+    by_hand = s + k * 20e3 / x + k * (1 - pi) * np.exp(-s * trip)
+    np.testing.assert_allclose(report.closed.characteristic(s), by_hand, rtol=1e-9)
+    edge: Any = fc.stability_boundary(net, "eta")
+    r = 20e3 / (x * (1 - pi))
+    assert edge.value == pytest.approx(np.arccos(-r) / ((1 - pi) * np.sqrt(1 - r**2)), rel=1e-9)
+    assert edge.frequency == pytest.approx(np.arccos(-r) / trip, rel=1e-9)
 
 
-@pytest.mark.slow
-def test_verdicts_are_the_same_without_the_jit() -> None:
-    path = [p for p in sys.path if p] + [os.getcwd()]
-    found = []
-    for off in ("0", "1"):
-        env = {**os.environ, "NUMBA_DISABLE_JIT": off}
-        run = [sys.executable, "-c", _PLAIN.format(path=path)]
-        done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        found.append(json.loads(done.stdout))
-    assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-12)
+@pytest.mark.parametrize(
+    "buffers", [("10 packets", None), (None, "10 packets"), ("20 packets", None)]
+)
+def test_mixed_regimes_of_the_parking_lot_are_stable_at_the_papers_gain(buffers: Any) -> None:
+    paths = zip((2.5e6, 2.4e6), buffers, strict=True)
+    links = [{"capacity": c, "delay": 0.025, "buffer": room} for c, room in paths]
+    net = fc.parking_lot([fc.LDCC], [fc.LDCC, fc.LDCC], links)
+    report = fc.stability(net)
+    assert report.regime == "mixed"
+    assert report.stable
+    pure = fc.stability(net.with_link("link1", buffer=None).with_link("link2", buffer=None))
+    assert report.gain_margin == pytest.approx(pure.gain_margin, rel=0.03)

@@ -24,8 +24,7 @@ def _identical() -> fc.Network:
     return net.flow("other", fc.LDCC, route=["bottleneck"], return_delay=0.05)
 
 
-NETS = [networks.one_link, networks.parking_lot, networks.full_buffers, networks.penalty_prices,
-        networks.dual_prices, _identical]  # fmt: skip
+NETS = [*networks.ALL[:3], *networks.ALL[4:], _identical]
 
 
 @pytest.mark.slow
@@ -40,11 +39,11 @@ def test_all_parameters(make: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "buffers", "regime"), [
-    (0, "", "delay-driven"), (1, "all", "loss-driven"), (13, "all", "loss-driven"), (8, "some",
-    "mixed"),
-    (23, "red", "mark-driven"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seed", "buffers", "regime"),
+    [(0, "", "delay-driven"), (13, "all", "loss-driven"), (8, "some", "mixed"),
+     (23, "red", "mark-driven")],
+)  # fmt: skip
 def test_some_parameters_of_random_networks(seed: int, buffers: str, regime: str) -> None:
     net = networks.at_random(seed, buffers)
     report = fc.stability(net)
@@ -58,18 +57,22 @@ def _agree_with_differences(net: fc.Network, report: Any, chosen: Any) -> None:
     for p in chosen:
         turned = knob(report.point, p.name)
         step = 1e-4 * p.value
-        sides = [
-            _quantities(fc.stability(turned.network(report.point, p.value + h)))
-            for h in (step, -step)
-        ]
-        change = (sides[0] - sides[1]) / (2 * step)
+        nets = (turned.network(report.point, p.value + h) for h in (step, -step))
+        more, less = (_quantities(fc.stability(net)) for net in nets)
+        change = (more - less) / (2 * step)
         scale = np.abs(_quantities(report)) / p.value
         got = np.array(list(report.sensitivities.of(p.name).values()))
         for name, one, other, size in zip(QUANTITIES, got, change, scale, strict=True):
-            assert one == pytest.approx(other, rel=1e-4, abs=1e-5 * size, nan_ok=True), (
-                p.name,
-                name,
-            )
+            near = pytest.approx(other, rel=1e-4, abs=1e-5 * size, nan_ok=True)
+            assert one == near, (p.name, name)
+
+
+def test_in_other_units_of_data_nothing_changes() -> None:
+    """Every rate and size by 1 % more, capacities and all: no root or margin moves."""
+    table = fc.stability(_identical()).sensitivities
+    of_data = [p.units in ("bit", "bit/s") for p in table.parameters]
+    moved = table.per_relative[of_data]
+    assert np.all(np.abs(moved.sum(axis=0)) <= 1e-9 * np.abs(moved).sum(axis=0))
 
 
 def test_table() -> None:

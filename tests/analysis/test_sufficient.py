@@ -1,6 +1,4 @@
-"""Sufficient conditions: theorems on random networks, exact cases, and networks to which they do
-not apply.
-"""
+"""Sufficient conditions: theorems on random networks, exact cases, and where none applies."""
 
 from __future__ import annotations
 
@@ -25,6 +23,7 @@ from fluidcc.analysis.sufficient import (
 )
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.sources import DelayedPrimal, ScalableSource
+from tests.analysis import networks
 
 
 def _frozen(net: fc.Network) -> Conditions:
@@ -37,14 +36,11 @@ def _random(seed: int) -> fc.Network:
     hops = int(rng.integers(1, 4))
     eta = 10 ** rng.uniform(-0.6, 0.5)
     delay = rng.uniform(0.005, 0.08, hops)
-    links = [
-        {"capacity": c, "delay": d}
-        for c, d in zip(rng.uniform(1.5e6, 6e6, hops), delay, strict=True)
-    ]
+    capacity = rng.uniform(1.5e6, 6e6, hops)
+    links = [{"capacity": c, "delay": d} for c, d in zip(capacity, delay, strict=True)]
     law = fc.LDCC(eta=eta, T=0.25)
-    cross = [
-        [{"law": law, "access_delay": rng.uniform(0, 0.1)} for _ in range(2)] for _ in range(hops)
-    ]
+    away = rng.uniform(0, 0.1, (hops, 2))
+    cross = [[{"law": law, "access_delay": d} for d in row] for row in away]
     return fc.parking_lot([law], cross, links)
 
 
@@ -60,10 +56,10 @@ def test_the_convex_hull_never_promises_too_much(seed: int) -> None:
 def test_for_identical_flows_on_one_link_rule_and_hull_are_exact(eta: float) -> None:
     net = fc.dumbbell([fc.LDCC(eta=eta)] * 3, {"capacity": 3e6}, rtt=0.08)
     found = _frozen(net)
+    unstable = linearize(net, "open").feedback().count_unstable().unstable
     for name in ("-1/M rule", "convex hull", "eta divided by M"):
         assert found[name].conservatism == pytest.approx(1, rel=1e-7)
-    unstable = linearize(net, "open").feedback().count_unstable().unstable
-    assert found["-1/M rule"].holds == (unstable == 0)
+        assert found[name].holds == (unstable == 0)
 
 
 def test_the_return_ratio_has_the_eigenvalues_of_the_linearised_network() -> None:
@@ -73,18 +69,20 @@ def test_the_return_ratio_has_the_eigenvalues_of_the_linearised_network() -> Non
         F = linearize(net, "open", delays="frozen").frequency_response(omega)
         wanted = np.linalg.det(np.eye(len(F)) + F.transpose(2, 0, 1))
         np.testing.assert_allclose(np.prod(1 + loop.eigenloci(omega), axis=1), wanted, rtol=1e-9)
-        at_links = (
-            linearize(net, "links", delays="frozen").frequency_response(omega).transpose(2, 0, 1)
-        )
-        own = np.sort_complex(np.linalg.eigvals(at_links))
-        np.testing.assert_allclose(own, np.sort_complex(loop.eigenloci(omega)), rtol=1e-7)
+        _has_the_loci_at_links(net, loop, omega)
+    own_past = _kelly((4.0, 3.0), (0.02, 0.1), gain=5.0)  # a loop of each user, closed in both
+    _has_the_loci_at_links(own_past, local_loop(operating_point(own_past)), omega)
+
+
+def _has_the_loci_at_links(net: fc.Network, loop: Any, omega: Any) -> None:
+    at_links = linearize(net, "links", delays="frozen").frequency_response(omega)
+    own = np.sort_complex(np.linalg.eigvals(at_links.transpose(2, 0, 1)))
+    np.testing.assert_allclose(own, np.sort_complex(loop.eigenloci(omega)), rtol=1e-7)
 
 
 def _prices() -> fc.Network:
-    net = fc.Network().link("l", fc.PenaltyLink, capacity=2e6, delay=0.02)
-    return net.flow("f", fc.PrimalPenalty, route=["l"]).flow(
-        "g", fc.PrimalPenalty(alpha=3e6), route=["l"]
-    )
+    laws = [fc.PrimalPenalty, fc.PrimalPenalty(alpha=3e6)]
+    return fc.dumbbell(laws, {"law": fc.PenaltyLink, "capacity": 2e6, "delay": 0.02})
 
 
 def _kelly(
@@ -94,12 +92,8 @@ def _kelly(
     for i, B in enumerate(sharpness):
         net.link(f"l{i}", fc.PenaltyLink(B=B), capacity=1e6, delay=0.01)
     for i, d in enumerate(delays):
-        net.flow(
-            f"f{i}",
-            DelayedPrimal(kappa=gain),
-            route=list(net.link_names)[i % len(sharpness) :],
-            access_delay=d,
-        )
+        route = net.link_names[i % len(sharpness) :]
+        net.flow(f"f{i}", DelayedPrimal(kappa=gain), route=route, access_delay=d)
     return net
 
 
@@ -119,58 +113,41 @@ def _stepped(k: float, D: int) -> float:
 
 @pytest.mark.parametrize("ratio", [1, 3, 7])
 def test_the_discrete_condition_is_exact_where_users_do_not_meet(ratio: int) -> None:
-    """Each user on a link of its own, at round trips of one and of `ratio` steps: the first to
-    fail decides.
-    """
+    """At round trips of one and of `ratio` steps: the first user to fail decides."""
     net = fc.Network()
     for name, trip in (("a", 0.1), ("b", 0.1 * ratio)):
         net.link(name, fc.PenaltyLink(B=4), capacity=1e6, delay=0.01)
-        net.flow(
-            name,
-            DelayedPrimal(kappa=5.0),
-            route=[name],
-            access_delay=0.01,
-            return_delay=trip - 0.02,
-        )
+        path: Any = {"access_delay": 0.01, "return_delay": trip - 0.02}
+        net.flow(name, DelayedPrimal(kappa=5.0), route=[name], **path)
     found = _frozen(net)
     discrete, continuous = found["Johari-Tan, discrete"], found["Johari-Tan"]
     assert discrete.applies
     assert discrete.margin < continuous.margin
-    gain = (
-        math.pi / 2 / continuous.margin / (0.1 * ratio)
-    )  # of the longer one, [1/s]; both have the same
+    gain = math.pi / 2 / continuous.margin / (0.1 * ratio)  # of both [1/s]
     k = gain * 0.1 * discrete.margin
     radii = [_stepped(k * scale, D) for D in (1, ratio) for scale in (0.999, 1.001)]
     assert max(radii[0], radii[2]) < 1 < max(radii[1], radii[3])
 
 
 def _steps_apart(seed: int) -> tuple[fc.Network, float]:
-    """Random users and links, delays whole steps, and the step [s]: the first user has a round
-    trip of one.
-    """
+    """Random users and links, delays whole steps of so many s: the first has a trip of one."""
     rng, step = np.random.default_rng(seed), 0.1
     net = fc.Network()
     for l in range(int(rng.integers(1, 4))):
-        net.link(
-            f"l{l}",
-            fc.PenaltyLink(B=rng.uniform(1, 8)),
-            capacity=10 ** rng.uniform(5.5, 6.5),
-            delay=0.0,
-        )
+        law = fc.PenaltyLink(B=rng.uniform(1, 8))
+        net.link(f"l{l}", law, capacity=10 ** rng.uniform(5.5, 6.5), delay=0.0)
     for k in range(int(rng.integers(2, 6))):
         steps = 1 if k == 0 else int(rng.choice([1, 2, 3, 5, 9]))
         ahead = int(rng.integers(1, steps + 1))
         first = int(rng.integers(len(net.links)))
-        net.flow(f"f{k}", DelayedPrimal(kappa=10 ** rng.uniform(0, 2), w=10 ** rng.uniform(4, 5.5)),
-                 route=list(net.link_names)[first:], access_delay=ahead * step,
-                 return_delay=(steps - ahead) * step)  # fmt: skip
+        source = DelayedPrimal(kappa=10 ** rng.uniform(0, 2), w=10 ** rng.uniform(4, 5.5))
+        path: Any = {"access_delay": ahead * step, "return_delay": (steps - ahead) * step}
+        net.flow(f"f{k}", source, route=net.link_names[first:], **path)
     return net, step
 
 
 def _radius(loop: Any, step: float, own: Any, gain: Any) -> float:
-    """Spectral radius of x[n+1] = x - own x[n-D] - gain R^T gamma R x, each term at its own
-    delay.
-    """
+    """Spectral radius of x[n+1] = x - own x[n-D] - gain R^T gamma R x, each at its own delay."""
     D = np.rint(loop.trip / step).astype(int)
     ahead = np.rint(loop.forward / step).astype(int)
     K, most = len(D), 2 * D.max() + 1
@@ -188,9 +165,7 @@ def _radius(loop: Any, step: float, own: Any, gain: Any) -> float:
 
 
 def test_no_random_network_contradicts_johari_and_tan_in_steps() -> None:
-    """Several delays: the users' gains are each put at 0.999 of the bound, which is the worst
-    case of the theorem.
-    """
+    """The worst case of the theorem: the users' gains are each at 0.999 of the bound."""
     nearest = 0.0
     for seed in range(60):
         net, step = _steps_apart(seed)
@@ -198,11 +173,8 @@ def test_no_random_network_contradicts_johari_and_tan_in_steps() -> None:
         own, gain = own_and_gain(loop, True)
         rate = own + gain * (loop.route.T @ loop.load)
         bound = 2 * np.sin(np.pi / (4 * np.rint(loop.trip / step) + 2))
-        margin = (
-            math.pi
-            / 2
-            / next(value for name, _, value, _ in lag_gains(loop) if name == "Johari-Tan, discrete")
-        )
+        gains = {name: value for name, _, value, _ in lag_gains(loop)}
+        margin = math.pi / 2 / gains["Johari-Tan, discrete"]
         assert margin == pytest.approx(float(np.min(bound / (rate * step))), rel=1e-9)
         assert _radius(loop, step, own * margin * 0.999, gain * margin * 0.999) < 1
         each = 0.999 * bound / (rate * step)
@@ -211,11 +183,9 @@ def test_no_random_network_contradicts_johari_and_tan_in_steps() -> None:
 
 
 def test_the_half_plane_behind_the_discrete_condition() -> None:
-    """With m = 2 D + 1 and h half the angle, a user's curve is -(sin(pi/2m)/sin h)(sin mh + j cos
-    mh).
+    """m = 2 D + 1, h half the angle: a user's curve is -(sin(pi/2m)/sin h)(sin mh + j cos mh).
 
-    All curves are on one side of a line through -1, so their hull with 0 leaves out -1, whatever
-    the delays are.
+    All are on one side of a line through -1: whatever the delays, their hull with 0 leaves it out.
     """
     for h in np.concatenate([np.geomspace(1e-4, 0.1, 200), np.linspace(0.1, math.pi / 2, 400)]):
         m = np.arange(1, int(100 / h) + 9, 2)
@@ -237,14 +207,9 @@ def test_paganini_is_exact_for_one_static_user_and_safe_for_many() -> None:
     assert _frozen(one)["Paganini"].margin == pytest.approx(math.pi / 2 / 1.2, rel=1e-9)
     many = fc.Network().link("a", fc.DualLink(nu=1e-6), capacity=1e6, delay=0.05)
     many.link("b", fc.DualLink(nu=1 / 7e5), capacity=7e5, delay=0.02)
-    for i in range(3):
-        many.flow(
-            f"f{i}",
-            ScalableSource(alpha=1.0, M=2),
-            route=["a", "b"][: 1 + i % 2],
-            access_delay=0.03 * i,
-        )
-    many.flow("g", ScalableSource(alpha=1.0, M=2), route=["b"])
+    for i, route in enumerate(("a", "ab", "a", "b")):
+        away = 0.03 * i if i < 3 else 0.0
+        many.flow(f"f{i}", ScalableSource(alpha=1.0, M=2), route=list(route), access_delay=away)
     found = _frozen(many)["Paganini"]
     assert found.applies
     assert found.conservatism >= 1 - 1e-6
@@ -260,34 +225,24 @@ def test_losses_of_full_buffers_have_the_lag_conditions() -> None:
 
 def _cascade() -> fc.Network:
     """A flow that loses packets at both of its links, and one more at each."""
-    net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025, buffer="5 packets")
-    net.link("l2", fc.DropTail, capacity=1.5e6, delay=0.015, buffer="5 packets")
     fast = fc.LDCC(w=80e3, beta=0.2)
-    return (
-        net.flow("a", fast, route=["l1", "l2"])
-        .flow("b", fast, route=["l1"])
-        .flow("c", fast, route=["l2"])
-    )
+    links = [("l1", 2.5e6, 0.025), ("l2", 1.5e6, 0.015)]
+    rows = [networks.in_row(*link, buffer="5 packets") for link in links]
+    return fc.parking_lot({"a": fast}, [{"b": fast}, {"c": fast}], rows)
 
 
 def test_where_packets_are_lost_upstream_the_loop_has_no_symmetry_to_rest_on() -> None:
-    """R G R^T is at s = 0 symmetric up to scales of its links: F12 F21 > 0, and F12/F21 is the
-    ratio of gains.
-    """
+    """Symmetric up to scales of its links at s = 0, R G R^T would have F12 F21 > 0."""
     net = _cascade()
     found = sufficient_conditions(net)
     assert not any(v.applies for v in found)
-    assert (
-        "flow 'a' loses packets at link 'l1' before link 'l2' answers it"
-        in found["convex hull"].why
-    )
+    assert "'a' loses packets at link 'l1' before link 'l2' answers" in found["convex hull"].why
     lossy = linearize(net, "links")(0.0)
     plain = net.with_link("l1", buffer=None).with_link("l2", buffer=None)
     queues = linearize(plain, "links", "frozen")(1e-9)
     assert queues[0, 1].real * 1.5e6 == pytest.approx(queues[1, 0].real * 2.5e6, rel=1e-6)
     assert sufficient_conditions(plain)["convex hull"].applies
-    # Here what flow c makes l2 lose is heard by flow a, and l1 hears of it; the other way the sign
-    # turns.
+    # What flow c makes l2 lose is heard by flow a, and by l1; the other way the sign turns.
     assert lossy[0, 1].real * lossy[1, 0].real < 0
 
 
@@ -298,9 +253,7 @@ def test_losses_at_a_link_where_a_route_ends_change_nothing() -> None:
     net.flow("a", fc.LDCC(w=80e3, beta=0.2), route=["l1", "far"])
     found = sufficient_conditions(net)
     assert found["convex hull"].applies
-    assert found["convex hull"].conservatism == pytest.approx(
-        1, rel=1e-6
-    )  # one flow, one link that answers
+    assert found["convex hull"].conservatism == pytest.approx(1, rel=1e-6)  # one flow, one link
 
 
 def test_what_does_not_apply_says_why() -> None:
@@ -310,17 +263,11 @@ def test_what_does_not_apply_says_why() -> None:
     found = sufficient_conditions(mixed)
     assert not any(v.applies for v in found)
     assert "answer differently" in found[0].why
-    with pytest.raises(Unsupported, match="no link answers"):
-        local_loop(_point_without_links())
-    with pytest.raises(
-        UnknownName, match="there is no condition 'hull'; did you mean .*'convex hull'"
-    ):
-        found["hull"]
-
-
-def _point_without_links() -> Any:
     point = operating_point(fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.08))
-    return point.changed(mode=point.mode * 0)
+    with pytest.raises(Unsupported, match="no link answers"):
+        local_loop(point.changed(mode=point.mode * 0))
+    with pytest.raises(UnknownName, match="no condition 'hull'; did you mean .*'convex hull'"):
+        found["hull"]
 
 
 def test_encirclements_are_counted_with_their_direction() -> None:

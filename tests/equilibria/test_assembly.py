@@ -13,31 +13,20 @@ from fluidcc.equilibria.assembly import assemble, capacity_at, constant_rate, is
 
 
 def net() -> fc.Network:
-    out = fc.Network().link(
-        "l", fc.DropTail, capacity=[(0, 4e6), (10, 2e6)], delay=0.02, buffer=1e6
-    )
+    capacity = [(0, 4e6), (10, 2e6)]
+    out = fc.Network().link("l", fc.DropTail, capacity=capacity, delay=0.02, buffer=1e6)
     out.link("m", fc.DropTail, capacity=9e6)
     out.flow("a", fc.LDCC, route=["l", "m"], start=[1, 5], stop=[2, None])
-    return out.flow("b", fc.CBR, route=["l"], pattern=[(0, 1e6), (3, 2e6)]).flow(
-        "c", fc.Reno, route=["m"], stop=7
-    )
+    out.flow("b", fc.CBR, route=["l"], pattern=[(0, 1e6), (3, 2e6)])
+    return out.flow("c", fc.Reno, route=["m"], stop=7)
 
 
-@pytest.mark.parametrize(
-    ("at", "on"), [(0, False), (1, True), (2, False), (5, True), (math.inf, True)]
-)
-def test_periods_include_their_start(at: float, on: bool) -> None:
-    assert is_on(net().flows["a"], at) == on
-
-
-def test_flows_that_stop_are_off_in_the_end() -> None:
-    assert is_on(net().flows["c"], 0)
-    assert not is_on(net().flows["c"], math.inf)
-
-
-@pytest.mark.parametrize(("at", "capacity"), [(0, 4e6), (9.9, 4e6), (10, 2e6), (math.inf, 2e6)])
-def test_capacity_changes_at_its_time(at: float, capacity: float) -> None:
-    assert capacity_at(net().links["l"], at) == capacity
+def test_periods_include_their_start_and_capacities_change_at_their_time() -> None:
+    flows, link = net().flows, net().links["l"]
+    wanted = [False, True, False, True, True]
+    assert [is_on(flows["a"], at) for at in (0, 1, 2, 5, math.inf)] == wanted
+    assert [is_on(flows["c"], at) for at in (0, math.inf)] == [True, False]
+    assert [capacity_at(link, at) for at in (0, 9.9, 10, math.inf)] == [4e6, 4e6, 2e6, 2e6]
 
 
 def test_constant_rates() -> None:
@@ -55,6 +44,5 @@ def test_assembly() -> None:
     np.testing.assert_array_equal(system.numbers.base, [[0.02, 0.02, 0]])
     np.testing.assert_array_equal(system.numbers.q_max, [[0.25, np.inf]])
     np.testing.assert_array_equal(system.numbers.rate, [[0, 1e6, 0]])
-    np.testing.assert_array_equal(
-        system.numbers.lower[0, system.states[0][2]], [1, -np.inf][: len(system.states[0][2])]
-    )
+    windows = system.states[0][2]
+    np.testing.assert_array_equal(system.numbers.lower[0, windows], [1, -np.inf][: len(windows)])

@@ -1,6 +1,4 @@
-"""Rests that are found, or known not to be, by the length of a queue; and points that only look
-like rests.
-"""
+"""Rests that are found, or known not to be, by the length of a queue."""
 
 from __future__ import annotations
 
@@ -19,27 +17,26 @@ from tests.at_rest import check
 x, k = symbols("x k", positive=True)
 
 
+def over(source: Any, capacity: Any, delay: Any = "10 ms", /, **link: Any) -> Any:
+    """The flow a over the link l."""
+    path = {"name": "l", "capacity": capacity, "delay": delay}
+    return fc.dumbbell({"a": source}, {**path, **link})
+
+
 def growing(least: float) -> Any:
     units: dict[Symbol, str] = {x: "bit/s", k: "1/s"}
     return fc.Source(
-        "Growing",
-        flow={x: k * x},
-        out={"rate": x},
-        lower={x: least},
-        params={k: 1},
-        units=units,
-        initial={x: 2e6},
+        "Growing", {x: k * x}, {"rate": x}, {k: 1}, units, lower={x: least}, initial={x: 2e6}
     )
 
 
-@pytest.mark.parametrize("gain", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("gain", [0.1, 10.0])
 @pytest.mark.parametrize("least", [1.0, 1e6])
 @pytest.mark.parametrize("buffer", [None, 1e5])
 def test_a_rate_that_grows_away_from_its_least_value_does_not_rest_there(
     gain: float, least: float, buffer: float | None
 ) -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity="5 Mbit/s", delay="10 ms", buffer=buffer)
-    net.flow("a", growing(least)(k=gain), route=["l"])
+    net = over(growing(least)(k=gain), "5 Mbit/s", buffer=buffer)
     says = r"flow 'a' \(Growing\) raises its rate without limit"
     with pytest.raises(NoEquilibrium, match=says):
         fc.equilibrium(net)
@@ -49,9 +46,7 @@ def test_a_rate_that_grows_away_from_its_least_value_does_not_rest_there(
 
 
 def timely() -> Any:
-    """The original TIMELY as 'ECN or Delay' (CoNEXT 2016) models it, with the queue's gradient
-    from `edot`.
-    """
+    """The original TIMELY as 'ECN or Delay' (CoNEXT 2016) models it, its gradient from `edot`."""
     R, g = symbols("R", positive=True), symbols("g", real=True)
     delta, alpha, beta, low, high, least, segment = symbols(
         r"\delta \alpha \beta T_{low} T_{high} D_{min} Seg", positive=True
@@ -76,23 +71,20 @@ def timely() -> Any:
 
 
 @pytest.mark.parametrize("capacity", [1e9, 1e10])
-@pytest.mark.parametrize("flows", [1, 2, 10])
+@pytest.mark.parametrize("flows", [1, 10])
 def test_the_original_timely_rests_nowhere(capacity: float, flows: int) -> None:
-    """It has no fixed point: where the queue stands still g = 0, and rates rise up to T_high and
-    fall beyond it.
-    """
+    """Where the queue stands still g = 0, and rates rise up to T_high and fall beyond it."""
     net = fc.dumbbell([timely()] * flows, {"capacity": capacity, "delay": 5e-6}, rtt=20e-6)
     with pytest.raises(NoEquilibrium, match="switch where its queueing delay is 0.0005 s"):
         fc.equilibrium(net)
 
 
-@pytest.mark.parametrize("capacity", [1e10, 2e11, 1e12, 1e13])
+@pytest.mark.parametrize("capacity", [1e10, 1e13])
 def test_ldcc_shares_any_capacity_as_18_says(capacity: float) -> None:
     """The near flow takes nearly all, at e = T; (18) then gives the rate of the far one."""
     net = fc.Network().link("l", fc.DropTail, capacity=capacity)
-    net.flow("near", fc.LDCC, route=["l"], access_delay="25 ms").flow(
-        "far", fc.LDCC, route=["l"], access_delay="50 ms"
-    )
+    net.flow("near", fc.LDCC, route=["l"], access_delay="25 ms")
+    net.flow("far", fc.LDCC, route=["l"], access_delay="50 ms")
     eq = fc.equilibrium(net)
     near, far = eq.rate.values
     e, rtt = eq.one_way_delay.values[1], eq.rtt.values[1]
@@ -106,27 +98,19 @@ def test_ldcc_shares_any_capacity_as_18_says(capacity: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [fc.NADA8698, fc.NADA])
-@pytest.mark.parametrize("capacity", [0.5e6, 1e6, 1.4e6])
+@pytest.mark.parametrize("capacity", [0.5e6, 1.4e6])
 def test_nada_rests_where_its_delay_and_rate_have_a_given_product(
     law: Any, capacity: float
 ) -> None:
     """RFC 8698: r x = PRIO XREF RMAX while no loss is recent; that of 2013: r e = R_max e_min."""
-    net = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=capacity, delay="10 ms")
-        .flow("a", law, route=["l"])
-    )
     wanted = 0.01 * 1.5e6 / capacity - (0.01 if law is fc.NADA else 0)
-    assert fc.equilibrium(net).queueing_delay.item() == pytest.approx(wanted, rel=1e-9)
+    assert fc.equilibrium(over(law, capacity)).queueing_delay.item() == pytest.approx(
+        wanted, rel=1e-9
+    )
 
 
 def test_nada_without_a_queue_rests_at_its_largest_rate() -> None:
-    net = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms")
-        .flow("a", fc.NADA8698, route=["l"])
-    )
-    eq = fc.equilibrium(net)
+    eq = fc.equilibrium(over(fc.NADA8698, "3 Mbit/s"))
     assert eq.rate.item() == 1.5e6
     assert eq.states["a"]["calm"] == 0.5  # it counts to LOGWIN, and no further
 
@@ -138,29 +122,24 @@ def test_nada_without_a_queue_rests_at_its_largest_rate() -> None:
 @pytest.mark.parametrize("axis", ["l.delay", "a.access_delay"])
 def test_many_points_know_the_path_of_each(law: Any, axis: str) -> None:
     """What follows the round trip counts from the empty path of its own point."""
-    net = fc.Network().link("l", fc.DropTail, capacity="1 Mbit/s", delay="10 ms", buffer="1 Mbit")
-    net.flow("a", law, route=["l"])
+    net = over(law, "1 Mbit/s", buffer="1 Mbit")
     delays = [0.005, 0.02, 0.05]
     many = equilibria(net, {axis: find_target(net, axis)}, {axis: delays})
     for i, d in enumerate(delays):
-        one = (
-            net.with_link("l", delay=d) if axis == "l.delay" else net.with_flow("a", access_delay=d)
-        )
-        assert many.queueing_delay[i, 0] == pytest.approx(
-            fc.equilibrium(one).queueing_delay.item(), rel=1e-9
-        )
+        here = axis == "l.delay"
+        one = net.with_link("l", delay=d) if here else net.with_flow("a", access_delay=d)
+        wanted = fc.equilibrium(one).queueing_delay.item()
+        assert many.queueing_delay[i, 0] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_rates_that_stay_at_any_value_are_not_said_to_switch() -> None:
-    """x' = 0 between two delays: what arrives there is what arrived before, which says nothing
-    of a rest.
-    """
+    """x' = 0 between two delays: what arrives there is what arrived before."""
     a, low, high = symbols("a low high", positive=True)
     flow = Piecewise((a, Gt(low, RTT)), (-a, Gt(RTT, high)), (0, True))
     law = fc.Source(
         "Still", flow={x: flow}, out={"rate": x}, lower={x: 1},
-        params={a: 1e6, low: 0.03, high: 0.04}, units={x: "bit/s", a: "bit/s^2", low: "s",
-        high: "s"},
+        params={a: 1e6, low: 0.03, high: 0.04},
+        units={x: "bit/s", a: "bit/s^2", low: "s", high: "s"},
         initial={x: 1e5},
     )  # fmt: skip
     net = fc.dumbbell([law], {"capacity": 1e6, "delay": 0.01}, rtt=0.02)
@@ -170,15 +149,11 @@ def test_rates_that_stay_at_any_value_are_not_said_to_switch() -> None:
 
 
 def test_a_price_that_nobody_hears_grows_without_limit() -> None:
-    """NADA hears no price, so that 12 Mbit/s come to a link of 6 for ever; a price of 1e33 was
-    called a rest.
-    """
+    """NADA hears no price, so that 12 Mbit/s come to a link of 6 for ever."""
     net = fc.Network().link("l", fc.DualLink, capacity=6e6, delay=0.02)
     for i in range(8):
         net.flow(f"f{i}", fc.NADA, route=["l"])
-    with pytest.raises(
-        NoEquilibrium, match=r"state lambda of link 'l' \(DualLink\) grows without limit"
-    ):
+    with pytest.raises(NoEquilibrium, match=r"lambda of link 'l' \(DualLink\) grows without limit"):
         fc.equilibrium(net)
 
 
@@ -188,9 +163,6 @@ def test_a_round_trip_without_delay_is_only_blamed_where_there_is_one() -> None:
         "Odd", flow={x: k * x * a / (x - a)}, out={"rate": x}, params={k: 1, a: 5e5},
         units={x: "bit/s", k: "1/s", a: "bit/s"}, initial={x: 1e6},
     )  # fmt: skip
-    net = fc.Network().link("l", fc.DualLink, capacity=5e5, delay=0.02).flow("a", law, route=["l"])
-    with pytest.raises(
-        FluidccError,
-        match=r"flow 'a' \(Odd\) has no finite rate of change at its start: give other",
-    ):
-        fc.equilibrium(net)
+    says = r"flow 'a' \(Odd\) has no finite rate of change at its start: give other"
+    with pytest.raises(FluidccError, match=says):
+        fc.equilibrium(over(law, 5e5, 0.02, law=fc.DualLink))

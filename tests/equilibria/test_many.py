@@ -1,6 +1,4 @@
-"""Equilibria at many points: those of each point's own network, with the same reasons where
-there is none.
-"""
+"""Equilibria at many points: those of each point's own network, with the same reasons."""
 
 from __future__ import annotations
 
@@ -17,22 +15,13 @@ from fluidcc.equilibria.many import equilibria
 from fluidcc.sweeps.targets import changed, find_target
 
 ARRAYS = (
-    "rate",
-    "one_way_delay",
-    "rtt",
-    "loss",
-    "queueing_delay",
-    "price",
-    "saturated",
-    "full",
+    "rate", "one_way_delay", "rtt", "loss", "queueing_delay", "price", "saturated", "full",
     "arrival_rate",
-)
+)  # fmt: skip
 SPANS = {
     "a.beta": (0.05, 0.3), "w": (1e4, 4e4), "l.capacity": (1e6, 4e6), "m.capacity": (5e5, 4e6),
-    "delay": (1e-3, 0.1),
-    "b.access_delay": (0.0, 0.1), "u.rate": (0.0, 6e5), "packet": (4e3, 12e3), "initial.x": (-2e4,
-    1e6),
-    "d.return_delay": (0.0, 0.2),
+    "delay": (1e-3, 0.1), "b.access_delay": (0.0, 0.1), "u.rate": (0.0, 6e5),
+    "packet": (4e3, 12e3), "initial.x": (-2e4, 1e6), "d.return_delay": (0.0, 0.2),
 }  # fmt: skip
 
 
@@ -60,9 +49,8 @@ def both(net: fc.Network, values: dict[str, Any]) -> Any:
             continue
         assert many.found[i], many.reasons()[i]
         for name in ARRAYS:
-            np.testing.assert_allclose(
-                getattr(many, name)[i], one.array(name), rtol=1e-12, atol=1e-300
-            )
+            found = getattr(many, name)[i]
+            np.testing.assert_allclose(found, one.array(name), rtol=1e-12, atol=1e-300)
         for name, states in one.states.items():
             for z, value in states.items():
                 assert many.states[name][z][i] == pytest.approx(value, rel=1e-12)
@@ -75,10 +63,8 @@ def test_every_point_is_that_of_its_network() -> None:
     many = both(network(), {axis: rng.uniform(*span, 40) for axis, span in SPANS.items()})
     assert 0 < len(many.errors) < 15
     kinds = {type(error) for error in many.errors.values()}
-    assert kinds == {
-        InvalidInput,
-        NoEquilibrium,
-    }  # a negative start, and flows that cannot slow down enough
+    # A negative start, and flows that cannot slow down enough.
+    assert kinds == {InvalidInput, NoEquilibrium}
 
 
 def test_no_point_depends_on_its_company() -> None:
@@ -98,14 +84,9 @@ def test_round_trips_are_scaled() -> None:
 
 
 def test_marks_prices_and_sampled_laws() -> None:
-    net = (
-        fc.Network()
-        .link("l", fc.DualLink, capacity=2.5e6, delay=0.01)
-        .link("r", fc.RED, capacity=3e6, delay=0.02)
-    )
-    net.flow("a", fc.PrimalDual, route=["l", "r"]).flow("s", fc.SampledLDCC, route=["r"]).flow(
-        "b", fc.Reno, route=["r"]
-    )
+    net = fc.Network().link("l", fc.DualLink, capacity=2.5e6, delay=0.01)
+    net.link("r", fc.RED, capacity=3e6, delay=0.02).flow("a", fc.PrimalDual, route=["l", "r"])
+    net.flow("s", fc.SampledLDCC, route=["r"]).flow("b", fc.Reno, route=["r"])
     both(net, {"l.capacity": np.linspace(1e6, 3e6, 4), "r.capacity": np.linspace(2e6, 6e6, 4)})
 
 
@@ -114,11 +95,8 @@ def test_states_that_follow_from_others_are_told() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="20 ms", buffer="1 s")
     net.flow("a", fc.FAST, route=["l"]).flow("b", fc.LEDBAT, route=["l"], initial={"delta": 0.3})
     net.flow("c", fc.FAST(alpha=30), route=["l"], access_delay="15 ms")
-    values = {
-        "a.alpha": [20.0, 50.0, 80.0],
-        "b.return_delay": [0.03, 0.1, 0.2],
-        "c.packet": [8e3, 12e3, 9e3],
-    }
+    values = {"a.alpha": [20, 50, 80], "b.return_delay": [0.03, 0.1, 0.2]}
+    values["c.packet"] = [8e3, 12e3, 9e3]
     many = both(net, {axis: np.array(column) for axis, column in values.items()})
     assert {"delta", "F"} <= many.states["a"].keys()
 
@@ -158,9 +136,7 @@ def random_network(rng: np.random.Generator, count: int) -> tuple[fc.Network, di
 @given(seed=st.integers(0, 2**32 - 1))
 @example(seed=18833)  # two queues grow without end, the one much slower than the other
 def test_random_networks_rest_or_are_known_not_to(seed: int) -> None:
-    """Every arrival is what the flows leave to it, every queue is empty or used up; and overload
-    is told as such.
-    """
+    """Arrivals are what flows leave, queues are empty or used up; and overload is told."""
     net, values = random_network(np.random.default_rng(seed), 20)
     many = equilibria(net, {axis: find_target(net, axis) for axis in values}, values)
     assert {type(error) for error in many.errors.values()} <= {NoEquilibrium}

@@ -16,11 +16,8 @@ from tests.at_rest import BETA, T, W, bottleneck
 
 def test_the_penalty_of_ldcc_is_what_it_wants_per_rate() -> None:
     """(17) is v = beta (e - T)/RTT, k = eta/RTT; at rest without loss w/x = v."""
-    net = (
-        bottleneck(3e6)
-        .flow("a", fc.LDCC, route=["l"])
-        .flow("b", fc.LDCC, route=["l"], access_delay=0.05)
-    )
+    net = bottleneck(3e6).flow("a", fc.LDCC, route=["l"])
+    net.flow("b", fc.LDCC, route=["l"], access_delay=0.05)
     eq = fc.equilibrium(net.flow("off", fc.LDCC, route=["l"], stop=3))
     for name in ("a", "b"):
         x, rtt, delay = (float(one.sel(flow=name)) for one in (eq.rate, eq.rtt, eq.one_way_delay))

@@ -127,6 +127,10 @@ def test_every_claim_of_every_law_is_proved(law: Law) -> None:
     assert [v.status for v in proof] == ["proved"] * len(law.claims)
 
 
+def test_a_false_number_is_refuted_by_no_values() -> None:
+    assert repr(prove(3)) == "refuted (it is false)"
+
+
 def test_false_claims_about_equilibria_are_refuted() -> None:
     (x,), (w, beta, T, _) = LDCC.states, LDCC.params
     lies = {

@@ -49,9 +49,7 @@ def test_what_does_not_repeat_is_no_cycle(
 
 
 def test_the_nearest_to_a_cycle_of_two_frequencies_is_a_convergent_of_their_ratio() -> None:
-    """Intervals 1 + 0.1 cos(2 pi k g) with the golden ratio g: Fibonacci numbers of them nearly
-    repeat.
-    """
+    """1 + 0.1 cos(2 pi k g), g the golden ratio: Fibonacci numbers of them nearly repeat."""
     times = np.cumsum(1 + 0.1 * np.cos(2 * np.pi * np.arange(200) * (math.sqrt(5) - 1) / 2))
     assert find_recurrence(times, np.zeros((200, 0)), close=1e-5) is None
     near = nearest_recurrence(times)
@@ -62,9 +60,7 @@ def test_the_nearest_to_a_cycle_of_two_frequencies_is_a_convergent_of_their_rati
 
 
 def test_the_return_map_has_the_eigenvalues_of_what_made_the_responses() -> None:
-    """Three inputs into a map of five directions, one of them still and one that is forgotten at
-    once.
-    """
+    """Three inputs into five directions, one still and one forgotten at once."""
     rng = np.random.default_rng(1)
     turn = 0.8 * np.array([[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]])
     inner = np.zeros((5, 5))
@@ -90,9 +86,7 @@ def test_what_does_not_follow_from_what_was_before_is_told() -> None:
 
 
 def test_integrals_and_extremes_are_those_of_the_pieces() -> None:
-    """exp on (0, 1), then a sine that jumps down and has its maximum inside: the mean and both
-    extremes.
-    """
+    """exp on (0, 1), then a sine that jumps down and has its maximum inside."""
     pieces = smooth_pieces(0.0, 4.0, np.array([1.0, 1.0 + 1e-13, 5.0]), least=3)
     t = pieces.nodes
     assert np.all(np.diff(t.ravel()) > 0)
@@ -105,15 +99,11 @@ def test_integrals_and_extremes_are_those_of_the_pieces() -> None:
 
 
 def test_a_piece_of_ten_hairs_has_nodes_that_rise() -> None:
-    """Late in a run a hair is long: two breaks may be nearer to each other than its inner nodes
-    are to a hair.
-    """
+    """Late in a run two breaks may be nearer to each other than inner nodes are to a hair."""
     short = 10 * HAIR * 1800.0
     pieces = smooth_pieces(1700.0, 1800.0, np.array([1750.0, 1750.0 + short]))
     assert np.all(np.diff(pieces.nodes.ravel()) > 0)
     t = pieces.nodes - 1750.0
     values = pieces.limits(np.where(t < 0, t, np.where(t < short, 1e6 * t, 2 + t)))
-    assert pieces.mean(values) == pytest.approx(
-        (-(50.0**2) / 2 + 50 * 2 + 50**2 / 2) / 100, rel=1e-7
-    )
+    assert pieces.mean(values) == pytest.approx(1.0, rel=1e-7)  # (-50^2/2 + 2 50 + 50^2/2)/100
     assert pieces.extremes(values) == pytest.approx((-50.0, 52.0), rel=1e-9)

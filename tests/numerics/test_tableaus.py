@@ -11,32 +11,18 @@ PAIRS = pytest.mark.parametrize("pair", [TSIT5, DORMAND_PRINCE], ids=lambda pair
 
 
 def _conditions(pair: Tableau) -> list[tuple[int, np.ndarray, float]]:
-    """(order, stage vector phi, 1/gamma) of the 17 rooted trees up to order five: b @ phi =
-    1/gamma.
-    """
+    """(order, stage vector phi, 1/gamma) of the 17 trees up to order five: b @ phi = 1/gamma."""
     a, c = pair.A, pair.C
     one = np.ones(7)
     ac, acc, accc = a @ c, a @ c**2, a @ c**3
     aac, aacc, acac = a @ ac, a @ acc, a @ (c * ac)
     return [
-        (1, one, 1),
-        (2, c, 1 / 2),
-        (3, c**2, 1 / 3),
-        (3, ac, 1 / 6),
-        (4, c**3, 1 / 4),
-        (4, c * ac, 1 / 8),
-        (4, acc, 1 / 12),
-        (4, aac, 1 / 24),
-        (5, c**4, 1 / 5),
-        (5, c**2 * ac, 1 / 10),
-        (5, c * acc, 1 / 15),
-        (5, c * aac, 1 / 30),
-        (5, ac**2, 1 / 20),
-        (5, accc, 1 / 20),
-        (5, acac, 1 / 40),
-        (5, aacc, 1 / 60),
+        (1, one, 1), (2, c, 1 / 2), (3, c**2, 1 / 3), (3, ac, 1 / 6),
+        (4, c**3, 1 / 4), (4, c * ac, 1 / 8), (4, acc, 1 / 12), (4, aac, 1 / 24),
+        (5, c**4, 1 / 5), (5, c**2 * ac, 1 / 10), (5, c * acc, 1 / 15), (5, c * aac, 1 / 30),
+        (5, ac**2, 1 / 20), (5, accc, 1 / 20), (5, acac, 1 / 40), (5, aacc, 1 / 60),
         (5, a @ aac, 1 / 120),
-    ]
+    ]  # fmt: skip
 
 
 @PAIRS

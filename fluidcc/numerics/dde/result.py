@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fluidcc.base.errors import InvalidInput
+from fluidcc.base.tables import InTable
 from fluidcc.numerics.dde.functions import Array, returned
 
 __all__ = ["DdeResult", "DdeSolution", "Statistics"]
@@ -100,7 +101,7 @@ class DdeSolution:
 
 
 @dataclass
-class Statistics:
+class Statistics(InTable):
     """Counts of the work done.
 
     Attributes
@@ -126,9 +127,14 @@ class Statistics:
     switchings: int = 0
     breaking_points: int = 0
 
+    _shown = (
+        "steps", "rejections", "resteps", "passes", "events", "jumps", "switchings",
+        "breaking_points",
+    )  # fmt: skip
+
 
 @dataclass
-class DdeResult:
+class DdeResult(InTable):
     """Result of `solve_dde`, with the fields of that of `scipy.integrate.solve_ivp` and a few more.
 
     Attributes
@@ -176,6 +182,8 @@ class DdeResult:
     statistics: Statistics = field(default_factory=Statistics)
     njev: int = 0
     nlu: int = 0
+
+    _shown = ("success", "message", "t", "y", "t_jumps", "nfev")
 
     @property
     def success(self) -> bool:

@@ -17,7 +17,7 @@ from numba import config
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.base.progress import Progress, look, patiently, unless
+from fluidcc.base.progress import Progress, look, unless
 from fluidcc.numerics.compiling import global_compiler_lock
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.driver import advance, room
@@ -149,7 +149,7 @@ def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
 def _entry() -> Callable[[Run, bool, int], int]:
     """What goes on with a run, compiled or loaded at the first call."""
     if not config.DISABLE_JIT and not advance.overloads:
-        with global_compiler_lock, patiently("compiling the delay solver, once"):
+        with global_compiler_lock:
             advance(Run(), False, 0)  # there is nothing to do
     return advance
 

@@ -63,11 +63,13 @@ def solve_dde(
     fun : callable
         ``fun(t, y, Z, *args)``, or ``fun(t, y, Z, modes, *args)`` with `switches`, returns y',
         shape (n,). y has shape (n,) and Z shape (n, m): ``Z[:, j]`` is the state at ``t - lag j``.
-        Plain, or compiled by numba, which is many times as fast. `fluidcc.solve_dde` also takes
-        equations in SymPy, ``{x(t): right-hand side, ...}`` or a list of ``Eq(x(t).diff(t), ...)``,
-        and compiles them. They tell the lags, as in ``x(t - tau)``, and Max, Abs, Heaviside and
-        Piecewise become switches; `args` is then ``{parameter: value}``, each one number or one a
-        run, `history` may be ``{x(t): expression}``, and events may be expressions.
+        Plain, or compiled by numba, which is many times as fast; it is fastest if it returns a
+        tuple, or of one equation a number, for which no memory is allocated. `fluidcc.solve_dde`
+        also takes equations in SymPy, ``{x(t): right-hand side, ...}`` or a list of
+        ``Eq(x(t).diff(t), ...)``, and compiles them. They tell the lags, as in ``x(t - tau)``, and
+        Max, Abs, Heaviside and Piecewise become switches; `args` is then ``{parameter: value}``,
+        each one number or one a run, `history` may be ``{x(t): expression}``, and events may be
+        expressions.
     t_span : (float, float)
         Start and end, in this order.
     history : array_like, shape (n,), or callable, or DdeSolution

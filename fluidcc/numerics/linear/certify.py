@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import FluidccError
 from fluidcc.base.extras import need
+from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.compiled.elimination import framed
 from fluidcc.numerics.linear.pencil import unframed
 from fluidcc.numerics.linear.wiring import Blocks, core_of
@@ -34,16 +35,22 @@ SHORTEST = 1e-9  # of the walk's size: below it a root must be on the path
 
 
 @dataclass(frozen=True)
-class Ball:
+class Ball(InTable):
     """Exactly `multiplicity` roots lie within `radius` of `centre` [1/s]."""
 
     centre: complex
     radius: float
     multiplicity: int
 
+    _shown = ("centre [1/s]", "radius [1/s]", "multiplicity")
+
+    def __str__(self) -> str:
+        times = f", {self.multiplicity} times" if self.multiplicity > 1 else ""
+        return f"{self.centre:.6g} ± {self.radius:.1e}{times}"
+
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(InTable):
     """What interval arithmetic proves of a system's roots.
 
     Attributes
@@ -71,6 +78,11 @@ class Certificate:
     radius: float
     reason: str
     segments: int
+
+    _shown = (
+        "certified", "stable", "unstable", "rightmost [1/s]", "abscissa [1/s]", "radius [1/s]",
+        "reason", "segments",
+    )  # fmt: skip
 
     @property
     def stable(self) -> bool | None:

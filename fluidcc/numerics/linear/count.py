@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import Undecided, Unsupported
+from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.bounds import nilpotent
 from fluidcc.numerics.linear.compiled.zeros import LEVEL, rightmost_of_all
 from fluidcc.numerics.linear.pencil import Complex, pencils
@@ -26,7 +27,7 @@ RESOLUTION = 1e-9
 
 
 @dataclass(frozen=True)
-class RootCount:
+class RootCount(InTable):
     """Roots right of the imaginary axis, on it, and at the origin.
 
     Attributes
@@ -52,6 +53,11 @@ class RootCount:
     by_roots: int
     roots: Complex
     resolution: float
+
+    _shown = (
+        "stable", "unstable", "marginal", "at_zero", "by_contour", "by_roots", "roots [1/s]",
+        "resolution [1/s]",
+    )  # fmt: skip
 
     @property
     def stable(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.wiring import Blocks
@@ -18,7 +19,7 @@ __all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
 
 
 @dataclass(frozen=True)
-class Margins:
+class Margins(InTable):
     """How far a loop is from its stability boundary; infinite where it never reaches it.
 
     All are distances to the nearest boundary, whichever side of it the loop is on: of a stable loop
@@ -73,15 +74,22 @@ class Margins:
     mt_frequency: Any
     crossovers: Floats
 
+    _shown = (
+        "gain", "gain_down", "phase [deg]", "delay [s]", "modulus", "ms", "mt", "crossover [rad/s]",
+        "phase_crossover [rad/s]", "delay_crossover [rad/s]", "modulus_frequency [rad/s]",
+    )  # fmt: skip
+
 
 @dataclass(frozen=True)
-class EigenLoci:
+class EigenLoci(InTable):
     """Eigenvalues of the return ratio, each row one continuous locus: `omega` [rad/s], `value`
     (rank, len(omega)).
     """
 
     omega: Floats
     value: Complex
+
+    _shown = ("omega [rad/s]", "value")
 
 
 def margins(loop: Any, channel: str | int | None = None) -> Margins:

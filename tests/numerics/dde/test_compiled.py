@@ -11,7 +11,7 @@ import pytest
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.dde.solve import solve_dde
-from tests.numerics.dde.problems import PROBLEMS, Problem
+from tests.numerics.dde.problems import PROBLEMS, Problem, marked
 
 
 def compiled(function: Any) -> Any:
@@ -31,7 +31,7 @@ def test_compiled_and_plain_functions_give_one_solution(problem: Problem) -> Non
     fun, history, lags, switch = map(compiled, (*parts, switches))
     t = np.linspace(*problem.span, 501)
     for method in ("Tsit5", "DP5"):
-        for rtol in (1e-4, 1e-6, 1e-8, 1e-10):
+        for rtol in (1e-4, 1e-8):
             same: Any = {"rtol": rtol, "atol": rtol, "dense_output": True, "method": method}
             ours = solve_dde(fun, problem.span, history, lags, switches=switch, **same)
             plain = solve_dde(parts[0], problem.span, *parts[1:], switches=switches, **same)
@@ -41,12 +41,6 @@ def test_compiled_and_plain_functions_give_one_solution(problem: Problem) -> Non
             assert plain.sol is not None
             np.testing.assert_allclose(ours.sol(t), plain.sol(t), rtol=1e-10, atol=1e-10)
             assert np.abs(ours.sol(t) - problem.solution(t)).max() <= 100 * rtol
-
-
-def marked(function: Callable[..., Any], **attributes: Any) -> Callable[..., Any]:
-    for name, value in attributes.items():
-        setattr(function, name, value)
-    return function
 
 
 @pytest.mark.slow
@@ -89,46 +83,23 @@ def test_parameters_that_are_no_numbers_are_passed_on_too() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        (
-            {"fun": lambda t, y, Z: y + "one"},
-            InvalidInput,
-            r"fun cannot be compiled by numba .*: .*>>> add\(array",
-        ),
+        ({"fun": lambda t, y, Z: y + "one"}, InvalidInput,
+         r"fun cannot be compiled by numba .*: .*>>> add\(array"),
         ({"fun": lambda t, y, Z: 1j * y}, InvalidInput, "fun cannot be compiled by numba"),
-        (
-            {"fun": lambda t, y, Z: np.array([1.0, 2.0])},
-            InvalidInput,
-            r"fun returned shape \(2,\) at t = 0; give 1 number",
-        ),
-        (
-            {"fun": lambda t, y, Z: y * (1 / (1 - int(t > 0.5)))},
-            ZeroDivisionError,
-            "division by zero",
-        ),
-        ({"events": lambda t, y: y}, None, ""),
+        ({"fun": lambda t, y, Z: np.array([1.0, 2.0])}, InvalidInput,
+         r"fun returned shape \(2,\) at t = 0; give 1 number"),
+        ({"fun": lambda t, y, Z: y * (1 / (1 - int(t > 0.5)))}, ZeroDivisionError,
+         "division by zero"),
         ({"events": lambda t, y: (1, 2)}, InvalidInput, r"event 0 returned shape \(2,\)"),
     ],
-)
+)  # fmt: skip
 def test_what_a_compiled_function_does_wrong_is_said(
-    arguments: dict[str, Any], error: type[Exception] | None, text: str
+    arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     given = {"fun": lambda t, y, Z: -Z[:, 0], **arguments}
     call = {name: numba.njit(function) for name, function in given.items()}
-    if error is None:
-        assert solve_dde(t_span=(0, 1), history=1.0, lags=[1.0], **call).success
-        return
     with pytest.raises(error, match=text):
         solve_dde(t_span=(0, 1), history=1.0, lags=[1.0], **call)
-
-
-def test_an_exception_of_a_plain_function_comes_out_as_it_is() -> None:
-    def fun(t: float, y: Any, Z: Any) -> Any:
-        if t > 0.5:
-            raise KeyboardInterrupt("here")
-        return -Z[:, 0]
-
-    with pytest.raises(KeyboardInterrupt, match="here"):
-        solve_dde(fun, (0, 1), 1.0, [1.0])
 
 
 @pytest.mark.slow

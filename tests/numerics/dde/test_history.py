@@ -13,9 +13,7 @@ from fluidcc.numerics.dde.solve import solve_dde
 
 
 def test_a_history_is_never_asked_beyond_its_piece() -> None:
-    """A lag that grows from 0.5 to 1.5 leaves the piece that ends at -1 and comes to that before;
-    steps that cross the break go on with the cubic.
-    """
+    """A growing lag leaves the piece that ends at -1; steps across the break take the cubic."""
     asked: list[float] = []
 
     def past(t: float) -> list[float]:
@@ -33,14 +31,8 @@ def test_a_history_is_never_asked_beyond_its_piece() -> None:
 
 
 def test_a_history_may_be_defined_no_further_back_than_the_lags_reach() -> None:
-    run = solve_dde(
-        lambda t, y, Z: 1 - Z[:, 0],
-        (0.1, 10),
-        lambda t: [math.log(t)],
-        lambda t, y: [t - math.exp(1 - 1 / t)],
-        rtol=1e-8,
-        atol=1e-8,
-    )
+    past, lag = lambda t: [math.log(t)], lambda t, y: [t - math.exp(1 - 1 / t)]
+    run = solve_dde(lambda t, y, Z: 1 - Z[:, 0], (0.1, 10), past, lag, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(run.y[0], np.log(run.t), atol=1e-6)
 
 

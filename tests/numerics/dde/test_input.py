@@ -1,6 +1,4 @@
-"""Wrong arguments and failed integrations of `solve_dde`: one sentence each that a person can
-act on.
-"""
+"""Wrong arguments and failed integrations of `solve_dde`: one sentence each."""
 
 from __future__ import annotations
 
@@ -21,30 +19,19 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
 DEFAULTS: dict[str, Any] = {"fun": fun, "t_span": (0, 1), "history": 1.0, "lags": [1.0]}
 WRONG: list[tuple[type[Exception], dict[str, Any], str]] = [
     (InvalidInput, {"fun": 3}, "fun is 3; it must be a function"),
-    (InvalidInput, {"t_span": 3}, "t_span"),
     (InvalidInput, {"t_span": (0, np.inf)}, "finite"),
-    (InvalidInput, {"history": np.nan}, "history"),
-    (InvalidInput, {"history": "one"}, "history"),
     (InvalidInput, {"lags": [-0.1]}, "lags\\[0\\] = -0.1 is negative"),
     (InvalidInput, {"lags": lambda t, y: [1, -1]}, "\\[1\\] = -1.0 is negative"),
-    (InvalidInput, {"lags": [np.nan]}, "finite"),
     (InvalidInput, {"lags": [[1.0]]}, "vector"),
     (InvalidInput, {"lag_states": [0, 0]}, "the index of one state for each of 1"),
     (InvalidInput, {"lag_states": [1]}, "lag_states has 1; give indices of states, from 0 to 0"),
-    (InvalidInput, {"lag_states": "first"}, "lag_states"),
     (InvalidInput, {"t_eval": [0, 2]}, "t_eval"),
     (InvalidInput, {"t_eval": [0.5, 0.2]}, "increase"),
-    (InvalidInput, {"rtol": 0.0}, "rtol"),
-    (InvalidInput, {"atol": -1.0}, "atol"),
-    (InvalidInput, {"max_step": 0}, "max_step"),
-    (InvalidInput, {"first_step": -1}, "first_step"),
     (InvalidInput, {"args": 5}, "args=\\(5,\\)"),
     (InvalidInput, {"events": [1]}, "event 0 is 1; it must be a function"),
     (InvalidInput, {"jumps": [3]}, "pair"),
     (InvalidInput, {"jumps": [(0.5, 3)]}, "change"),
     (InvalidInput, {"jumps": [(2.0, fun)]}, "within t_span"),
-    (InvalidInput, {"breaking_points": [np.nan]}, "breaking_points"),
-    (InvalidInput, {"max_order": 0}, "max_order"),
     (InvalidInput, {"fun": lambda t, y, Z: [1.0, 2.0]}, "fun returned .* at t = 0; give 1 number"),
     (InvalidInput, {"fun": lambda t, y, Z: 1j * y}, "fun at t = 0 is .*; give real numbers"),
     (InvalidInput, {"fun": lambda t, y: y}, "fun cannot be called with 3 arguments"),
@@ -69,34 +56,23 @@ def test_wrong_arguments_are_named(
         solve_dde(**{**DEFAULTS, **changes})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (
-            {"fun": lambda t, y, Z: y**2, "t_span": (0, 5)},
-            "step size collapsed to .* at t = 1.0000",
-        ),
-        (
-            {"fun": lambda t, y, Z: -np.sqrt(y), "t_span": (0, 5)},
-            "after t = 2.0000.*terminal event",
-        ),
-        ({"fun": lambda t, y, Z: [np.nan]}, "fun returned nan at t = 0"),
-        ({"t_span": (0, 500), "max_steps": 10}, "10 steps were taken"),
-        (
-            {"fun": lambda t, y, Z: [1 - 2.0 * (y[0] > 0)], "history": -1.0, "t_span": (0, 5)},
-            "slides along a jump",
-        ),
-        (
-            {"lags": lambda t, y: [1 - t], "t_span": (0, 5)},
-            "lag 0 becomes negative after t = 1.0000",
-        ),
-        ({"jumps": [(0.5, lambda t, y: [np.inf])]}, "jump 0 at t = 0.5"),
-        ({"lags": lambda t, y: [1.0 if t < 0.5 else np.nan]}, "lag 0 is NaN at t = 0.[5-9]"),
-        ({"lags": lambda t, y: [1.0 if t < 0.5 else np.inf]}, "lag 0 is infinite at t = 0.[5-9]"),
-        ({"history": lambda t: 1.0 if t > -0.5 else np.nan}, "fun returned nan at t = 0"),
-        ({"events": lambda t, y: np.nan}, "event 0 returned NaN"),
-    ],
-)
+FAILURES: list[tuple[dict[str, Any], str]] = [
+    ({"fun": lambda t, y, Z: y**2, "t_span": (0, 5)}, "step size collapsed to .* at t = 1.0000"),
+    ({"fun": lambda t, y, Z: -np.sqrt(y), "t_span": (0, 5)}, "after t = 2.0000.*terminal event"),
+    ({"fun": lambda t, y, Z: [np.nan]}, "fun returned nan at t = 0"),
+    ({"t_span": (0, 500), "max_steps": 10}, "10 steps were taken"),
+    ({"fun": lambda t, y, Z: [1 - 2.0 * (y[0] > 0)], "history": -1.0, "t_span": (0, 5)},
+     "slides along a jump"),
+    ({"lags": lambda t, y: [1 - t], "t_span": (0, 5)}, "lag 0 becomes negative after t = 1.0000"),
+    ({"jumps": [(0.5, lambda t, y: [np.inf])]}, "jump 0 at t = 0.5"),
+    ({"lags": lambda t, y: [1.0 if t < 0.5 else np.nan]}, "lag 0 is NaN at t = 0.[5-9]"),
+    ({"lags": lambda t, y: [1.0 if t < 0.5 else np.inf]}, "lag 0 is infinite at t = 0.[5-9]"),
+    ({"history": lambda t: 1.0 if t > -0.5 else np.nan}, "fun returned nan at t = 0"),
+    ({"events": lambda t, y: np.nan}, "event 0 returned NaN"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "text"), FAILURES)
 def test_failures_say_what_where_and_what_to_try(arguments: dict[str, Any], text: str) -> None:
     result = solve_dde(**{**DEFAULTS, **arguments})
     assert (result.status, result.success) == (-1, False)

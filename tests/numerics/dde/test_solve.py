@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 from scipy.integrate import solve_ivp
 
 from fluidcc.numerics.dde.solve import DdeResult, solve_dde
@@ -25,17 +24,12 @@ def solve(problem: Problem, rtol: float, **kwargs: Any) -> DdeResult:
 
 @SOLVABLE
 def test_the_exact_solution_satisfies_its_equation(problem: Problem) -> None:
-    """By substitution: central differences of the exact solution against the right-hand side on
-    it.
-    """
+    """Central differences of the exact solution against the right-hand side on it."""
     rng = np.random.default_rng(1)
     t = rng.uniform(*problem.span, 60)
     t = np.array([s for s in t if all(abs(s - k) > 0.01 for k in (*problem.kinks, *problem.span))])
     h = 1e-4 * np.minimum(1, t)
-    near, far = (
-        problem.solution(t + h) - problem.solution(t - h),
-        problem.solution(t + 2 * h) - problem.solution(t - 2 * h),
-    )
+    near, far = (problem.solution(t + d) - problem.solution(t - d) for d in (h, 2 * h))
     slope = (8 * near - far) / (12 * h)
 
     def state(s: float) -> Array:
@@ -54,7 +48,7 @@ def test_the_exact_solution_satisfies_its_equation(problem: Problem) -> None:
 
 @SOLVABLE
 @pytest.mark.parametrize("method", ["Tsit5", "DP5"])
-@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("rtol", [1e-4, 1e-7, 1e-10])
 def test_error_is_at_most_a_hundred_tolerances(problem: Problem, method: str, rtol: float) -> None:
     result = solve(problem, rtol, method=method)
     assert result.success, result.message
@@ -67,9 +61,7 @@ def test_error_is_at_most_a_hundred_tolerances(problem: Problem, method: str, rt
 @pytest.mark.parametrize("method", ["Tsit5", "DP5"])
 @pytest.mark.parametrize("name", ["constant", "Feldstein-Neves", "Paul", "switching"])
 def test_no_order_is_lost_at_kinks(name: str, method: str) -> None:
-    """With fixed steps four times shorter, the error on the whole dense output falls at least
-    like 4**4.
-    """
+    """With fixed steps four times shorter, the error of the dense output falls like 4**4."""
     problem, errors = PROBLEMS[name], []
     t = np.linspace(*problem.span, 2001)
     for step in (0.1, 0.025):
@@ -87,12 +79,8 @@ def test_breaking_points_of_state_dependent_lags_are_found_and_their_order_known
 
 def test_breaking_points_of_constant_lags_are_mesh_points_exactly() -> None:
     result = solve_dde(lambda t, y, Z: -Z[:, 0] - Z[:, 1], (0, 4), 1.0, [1.0, 0.3])
-    expected = {
-        round(i + 0.3 * j, 12)
-        for i in range(5)
-        for j in range(6)
-        if 1 <= i + j <= 4 and i + 0.3 * j <= 4
-    }
+    some = [(i, j) for i in range(5) for j in range(6) if 1 <= i + j <= 4 and i + 0.3 * j <= 4]
+    expected = {round(i + 0.3 * j, 12) for i, j in some}
     assert {round(t, 12) for t in result.breaking_points[:, 0]} == expected
     assert np.isin(result.breaking_points[:, 0], result.t).all()
 
@@ -109,17 +97,13 @@ def test_a_small_lag_does_not_force_small_steps(lag: float) -> None:
     root = -1.0  # of s = -exp(-s lag), by Newton's method
     for _ in range(20):
         root -= (root + math.exp(-root * lag)) / (1 - lag * math.exp(-root * lag))
-    share = -1 / (
-        root * (1 + lag * root)
-    )  # residue of the Laplace transform, with the history y = 1
+    share = -1 / (root * (1 + lag * root))  # residue of the Laplace transform, y = 1 before
     np.testing.assert_allclose(result.y[0, -1], share * math.exp(10 * root), rtol=1e-5)
     assert result.statistics.steps < 150
 
 
 def mackey_glass_by_steps(end: float) -> Array:
-    """The method of steps with SciPy's DOP853: on each interval of one lag, an ordinary
-    equation.
-    """
+    """The method of steps with DOP853: on each interval of one lag, an ordinary equation."""
     pieces: list[Any] = []
 
     def past(t: float) -> float:
@@ -135,9 +119,8 @@ def mackey_glass_by_steps(end: float) -> Array:
             return rate
 
         span = (start, start + 14)
-        pieces.append(
-            solve_ivp(fun, span, y, method="DOP853", rtol=1e-12, atol=1e-13, dense_output=True)
-        )
+        how: Any = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13, "dense_output": True}
+        pieces.append(solve_ivp(fun, span, y, **how))
         start, y = start + 14, pieces[-1].y[:, -1]
     return np.array([past(t) for t in np.linspace(1, end, 50)])
 
@@ -164,36 +147,11 @@ def test_linear_equation_with_exponential_solution(
     """y' = a y + b y(t - lag) + g with g chosen so that y = exp(s t), history included."""
     g = s - a - b * math.exp(-s * lag)
     lags = [lag] if kind == "constant" else lambda t, y: [lag]
-    result = solve_dde(
-        lambda t, y, Z: a * y + b * Z[:, 0] + g * np.exp(s * t), (0, 3), lambda t: np.exp(s * t),
-        lags,
-        rtol=1e-7, atol=1e-9,
-    )  # fmt: skip
+    fun = lambda t, y, Z: a * y + b * Z[:, 0] + g * np.exp(s * t)  # noqa: E731
+    result = solve_dde(fun, (0, 3), lambda t: np.exp(s * t), lags, rtol=1e-7, atol=1e-9)
     growth = math.exp(3 * max(abs(a) + abs(b), abs(s)))
     assert result.success
     assert abs(result.y[0, -1] - math.exp(3 * s)) < 1e-6 * growth
-
-
-@pytest.mark.slow
-def test_numba_functions_args_and_several_states() -> None:
-    @njit
-    def fun(t: float, y: Array, Z: Array, k: float) -> Array:
-        return -k * Z[:, 0]
-
-    @njit
-    def lags(t: float, y: Array, k: float) -> Array:
-        return np.array([k])
-
-    compiled = solve_dde(fun, (0, 5), [1.0, 2.0], lags, args=(0.7,), rtol=1e-8, atol=1e-8)
-    plain = solve_dde(
-        lambda t, y, Z: -0.7 * Z[:, 0], (0, 5), [1.0, 2.0], [0.7], rtol=1e-8, atol=1e-8
-    )
-    np.testing.assert_allclose(compiled.y[:, -1], plain.y[:, -1], atol=1e-7)
-    short = solve_dde(
-        fun, (0, 5), [1.0, 2.0], lambda t, y: [0.7], args=(0.7,), rtol=1e-8, atol=1e-8
-    )
-    np.testing.assert_array_equal(short.y, compiled.y)
-    np.testing.assert_allclose(compiled.y[1], 2 * compiled.y[0], atol=1e-7)
 
 
 @pytest.mark.slow
@@ -202,9 +160,7 @@ def test_numba_functions_args_and_several_states() -> None:
     "history", [np.arange(5.0), lambda t: np.cos(t + np.arange(5.0))], ids=["constant", "function"]
 )
 def test_lags_read_for_one_state_each_give_the_same_solution(kind: str, history: Any) -> None:
-    """A network of five states with a lag for each of eight edges, one of them without delay,
-    and a jump.
-    """
+    """Five states with a lag for each of eight edges, one without delay, and a jump."""
     rng = np.random.default_rng(2)
     source, target, edges = rng.integers(0, 5, 8), rng.integers(0, 5, 8), np.arange(8)
     lengths = np.concatenate([[0.0], rng.uniform(0.2, 1.5, 7)])
@@ -235,9 +191,8 @@ def test_samples_agree_with_dense_output() -> None:
 
 
 def test_dense_output_covers_the_history_and_refuses_the_future() -> None:
-    result = solve_dde(
-        lambda t, y, Z: -Z[:, 0], (0, 2), lambda t: [1 + t], [1.0], dense_output=True
-    )
+    past = lambda t: [1 + t]  # noqa: E731
+    result = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 2), past, [1.0], dense_output=True)
     assert result.sol is not None
     np.testing.assert_allclose(result.sol([-0.5, 0.0]), [[0.5, 1.0]])
     assert result.sol(-0.25).shape == (1,)
@@ -247,10 +202,9 @@ def test_dense_output_covers_the_history_and_refuses_the_future() -> None:
 
 def test_a_run_can_go_on_from_the_solution_of_another() -> None:
     problem = PROBLEMS["constant"]
-    first = solve_dde(problem.fun, (0, 2.5), 1.0, [1.0], dense_output=True, rtol=1e-9, atol=1e-9)
-    second = solve_dde(
-        problem.fun, (2.5, 10), first.sol, [1.0], dense_output=True, rtol=1e-9, atol=1e-9
-    )
+    how: Any = {"dense_output": True, "rtol": 1e-9, "atol": 1e-9}
+    first = solve_dde(problem.fun, (0, 2.5), 1.0, [1.0], **how)
+    second = solve_dde(problem.fun, (2.5, 10), first.sol, [1.0], **how)
     assert second.sol is not None
     t = np.linspace(0.1, 10, 200)
     np.testing.assert_allclose(second.sol(t)[0], problem.exact(t), atol=1e-7)
@@ -258,13 +212,9 @@ def test_a_run_can_go_on_from_the_solution_of_another() -> None:
 
 
 def test_a_break_in_the_history_is_landed_on() -> None:
-    """y' = y(t - 1) with the history 1 before -1/2 and 3 after: y = 1 + t, then 3/2 + 3 (t -
-    1/2).
-    """
-    result = solve_dde(
-        lambda t, y, Z: Z[:, 0], (0, 1), lambda t: 1.0 if t < -0.5 else 3.0 if t < 0 else 1.0,
-        [1.0],
-        breaking_points=[-0.5], rtol=1e-10, atol=1e-10,
-    )  # fmt: skip
+    """y' = y(t - 1), 1 before -1/2 and 3 after: y = 1 + t, then 3/2 + 3 (t - 1/2)."""
+    past = lambda t: 1.0 if t < -0.5 else 3.0 if t < 0 else 1.0  # noqa: E731
+    how: Any = {"breaking_points": [-0.5], "rtol": 1e-10, "atol": 1e-10}
+    result = solve_dde(lambda t, y, Z: Z[:, 0], (0, 1), past, [1.0], **how)
     np.testing.assert_allclose(result.y[0, -1], 3.0, atol=1e-12)
     assert 0.5 in result.t

@@ -1,6 +1,4 @@
-"""Certificates: what is proved holds for the roots known in closed form, and what cannot be
-proved is not claimed.
-"""
+"""Certificates: what is proved holds for roots in closed form, and no more is claimed."""
 
 from __future__ import annotations
 
@@ -31,15 +29,12 @@ def test_the_delayed_integrator_is_certified_on_both_sides_of_its_boundary(
     assert all(abs(complex(lambertw(-gain, k))) < proved.radius for k in range(unstable // 2))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_certificate_agrees_with_the_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 2 + seed % 2
-    system = fc.DelayLTI.retarded(
-        rng.normal(size=(n, n)) - 0.5 * np.eye(n),
-        (rng.normal(size=(n, n)), 0.3),
-        (rng.normal(size=(n, n)), 0.011),
-    )
+    A, near, far = rng.normal(size=(3, n, n))
+    system = fc.DelayLTI.retarded(A - 0.5 * np.eye(n), (near, 0.3), (far, 0.011))
     proved = certify(system)
     assert proved.certified
     assert proved.unstable == system.count_unstable().unstable
@@ -59,10 +54,7 @@ def test_double_roots_are_enclosed_as_pairs() -> None:
     [
         (transfer([1], [1, 0]), "root lies on the path"),
         (transfer([np.pi / 2], [1, 0], 1.0).feedback(), "root lies on the path"),
-        (
-            fc.DelayLTI(-1.0, [[0, 1.5]], [1, -1], np.diag([0, 1.5]), delays=[1.0]),
-            "amplify each other",
-        ),
+        (fc.DelayLTI(-1.0, [[0, 1.5]], [1, -1], np.diag([0, 1.5]), delays=[1.0]), "amplify each"),
     ],
 )
 def test_what_cannot_be_proved_is_not_claimed(system: fc.DelayLTI, text: str) -> None:
@@ -89,12 +81,10 @@ def test_a_root_that_is_overlooked_or_misplaced_leaves_the_rightmost_ones_unprov
     seen: list[float], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The walk around the half plane counts it all the same."""
-    system = fc.DelayLTI(
-        np.diag([-1.0, -2.0, -3.0, -4.0]), np.zeros((4, 1)), np.zeros((1, 4)), [[0.0]]
-    )
-    assert [ball.centre.real for ball in certify(system, 3).rightmost] == pytest.approx(
-        [-1, -2, -3]
-    )
+    A = np.diag([-1.0, -2.0, -3.0, -4.0])
+    system = fc.DelayLTI(A, np.zeros((4, 1)), np.zeros((1, 4)), [[0.0]])
+    found = [ball.centre.real for ball in certify(system, 3).rightmost]
+    assert found == pytest.approx([-1, -2, -3])
     monkeypatch.setattr(fc.DelayLTI, "roots", lambda self, count: np.array(seen[:count], complex))
     proved = certify(system, 2)
     assert (proved.certified, proved.unstable, proved.rightmost) == (True, 0, ())

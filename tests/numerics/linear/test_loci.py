@@ -1,6 +1,4 @@
-"""What eigenloci are made of: the assignment of eigenvalues against SciPy's, and singular values
-of loops of low rank against those of the whole matrix.
-"""
+"""What eigenloci are made of: the assignment of eigenvalues against SciPy's."""
 
 from __future__ import annotations
 
@@ -14,9 +12,6 @@ from numba import njit
 from scipy.optimize import linear_sum_assignment
 
 from fluidcc.numerics.linear.compiled.loci import assign
-from fluidcc.numerics.linear.compiled.points import BOTH, Loop, extremes
-
-Complex = np.ndarray[Any, np.dtype[np.complex128]]
 
 
 @njit
@@ -47,43 +42,3 @@ def test_no_other_assignment_has_a_smaller_sum(rank: int, seed: int, far: float)
 def test_what_is_no_number_is_given_to_some_one(wrong: float) -> None:
     assigned(np.array([0j, 1, 2, 3]), np.array([2.1, wrong, 0.1, 3.1 + 0j]))
     assigned(np.array([0j, 1, wrong, 3]), np.array([2.1, wrong, wrong, 3.1 + 0j]))
-
-
-@njit
-def _asked(loop: Any, value: complex, rate: complex) -> Any:
-    out = np.empty(4)
-    extremes(loop, BOTH, value, rate, out)
-    return out
-
-
-def both(ratio: Complex) -> Any:
-    """The least singular value of I + L and the largest of L (I + L)^-1."""
-    back = np.eye(len(ratio)) + ratio
-    least = np.linalg.svd(back, compute_uv=False)[-1]
-    return np.array([least, np.linalg.norm(ratio @ np.linalg.inv(back), 2)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("channels", "rank"),
-    [(1, 1), (2, 1), (3, 1), (7, 1), (2, 2), (3, 3), (3, 2), (7, 3), (8, 3), (20, 4)],
-)
-def test_singular_values_of_a_low_rank_are_those_of_the_whole_matrix(
-    channels: int, rank: int
-) -> None:
-    """In closed form for rank one, else decomposed in the space of the factors."""
-    rng = np.random.default_rng(10 * channels + rank)
-    u, du = 0.3 * rng.normal(size=(2, channels, rank, 2)) @ np.array([1, 1j])
-    v, dv = rng.normal(size=(2, rank, channels, 2)) @ np.array([1, 1j])
-    if rank == channels:
-        v, dv = np.eye(rank) + 0j, np.zeros((rank, rank)) + 0j
-    none = np.zeros((1, 1), complex)
-    loop = Loop(np.zeros(1, np.int64), np.zeros(1), none, rank, none, none, u, du, v, dv, u)
-    got = _asked(loop, np.trace(v @ u), np.trace(dv @ u + v @ du))
-
-    def exact(step: float) -> Any:  # s moves along the axis
-        return both((u + 1j * step * du) @ (v + 1j * step * dv))
-
-    np.testing.assert_allclose(got[::2], exact(0.0), rtol=1e-11)
-    slope = (exact(1e-6) - exact(-1e-6)) / 2e-6
-    np.testing.assert_allclose(got[1::2], slope, rtol=1e-6, atol=1e-6)

@@ -1,6 +1,4 @@
-"""The pencil: its pivoted and its sparse factors agree, its sums may be unknowns of their own, and
-its cut is one.
-"""
+"""The pencil: its factors agree, its sums may be unknowns of their own, its cut is one."""
 
 import numpy as np
 import pytest

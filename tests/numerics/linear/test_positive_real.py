@@ -1,6 +1,4 @@
-"""Positive realness by frequency and by the matrix inequality: they agree, and both agree with
-the algebra.
-"""
+"""Positive realness by frequency and by the matrix inequality, and by the algebra."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Step and impulse responses against exact polynomial pieces, solve_dde and python-control;
-export and Pade.
-"""
+"""Step and impulse responses: exact polynomials, solve_dde, python-control; export and Pade."""
 
 from __future__ import annotations
 
@@ -16,15 +14,10 @@ transfer = fc.DelayLTI.transfer
 
 
 def exact_step(t: np.ndarray, k: float, tau: float) -> np.ndarray:
-    """y' = k (1 - y(t - tau)) delayed once: pieces of y'(t) = k (u(t - tau) - y(t - tau)), y = 0
-    before tau.
-    """
-    pieces, start = [Polynomial([0.0])], 0.0  # each on [0, tau], in local time
+    """Pieces of y'(t) = k (u(t - tau) - y(t - tau)), y = 0 before tau."""
+    pieces = [Polynomial([0.0])]  # each on [0, tau], in local time
     for _ in range(int(t.max() / tau) + 1):
-        last = pieces[-1]
-        fresh = (k * (1 - last)).integ() + last(tau) * 1.0
-        pieces.append(fresh)
-        start += tau
+        pieces.append((k * (1 - pieces[-1])).integ() + pieces[-1](tau))
     index = np.minimum((t / tau + 1e-12).astype(int), len(pieces) - 1)
     return np.array([pieces[i](x - i * tau) for i, x in zip(index, t, strict=True)])
 
@@ -33,9 +26,8 @@ def exact_step(t: np.ndarray, k: float, tau: float) -> np.ndarray:
 def test_step_is_the_exact_polynomial(k: float, tau: float) -> None:
     t = np.linspace(0, 12 * tau, 200)
     loop = transfer([k], [1, 0], tau).feedback()
-    assert loop.step(t)[0, 0] == pytest.approx(
-        exact_step(t, k, tau), abs=1e-11 * np.abs(exact_step(t, k, tau)).max()
-    )
+    exact = exact_step(t, k, tau)
+    assert loop.step(t)[0, 0] == pytest.approx(exact, abs=1e-11 * np.abs(exact).max())
     rate = np.r_[0, k * (1 - exact_step(t[t > tau] - tau, k, tau))]
     inside = np.abs(t / tau - np.round(t / tau)) > 1e-6
     late = t > tau
@@ -49,32 +41,20 @@ def test_step_is_that_of_solve_dde() -> None:
     system = fc.DelayLTI.retarded(A, (A1, 0.37), (A2, 1.13), B=[1, 0, 2], C=[[0, 1, 1]])
     b = np.array([1.0, 0, 2])
     t = np.linspace(0.1, 6, 30)
-    solved = fc.solve_dde(
-        lambda t, y, Z: A @ y + A1 @ Z[:, 0] + A2 @ Z[:, 1] + b,
-        (0, 6),
-        np.zeros(3),
-        [0.37, 1.13],
-        t_eval=t,
-        rtol=1e-10,
-        atol=1e-12,
-    )
+    fun = lambda t, y, Z: A @ y + A1 @ Z[:, 0] + A2 @ Z[:, 1] + b  # noqa: E731
+    how = {"t_eval": t, "rtol": 1e-10, "atol": 1e-12}
+    solved = fc.solve_dde(fun, (0, 6), np.zeros(3), [0.37, 1.13], **how)
     assert system.step(t)[0, 0] == pytest.approx(solved.y[1] + solved.y[2], rel=1e-7, abs=1e-9)
 
 
 def test_kinks_that_are_not_followed_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops through several delays, with channels that feed through: as with every kink up to
-    the eighth derivative.
-    """
+    """Loops through several delays that feed through: as with every kink up to the eighth."""
     rng = np.random.default_rng(7)
     n, k = 3, 4
     D = np.zeros((k + 1, k + 1))
     D[1:, 1:] = 0.4 * np.tril(rng.uniform(-1, 1, (k, k)), -1)
-    A, B, C = (
-        rng.normal(size=(n, n)) - 2 * np.eye(n),
-        rng.normal(size=(n, k + 1)),
-        rng.normal(size=(k + 1, n)),
-    )
-    system = fc.DelayLTI(A, B, C, D, delays=[0.01, 0.13, 0.31, 0.47])
+    A, B, C = (rng.normal(size=size) for size in ((n, n), (n, k + 1), (k + 1, n)))
+    system = fc.DelayLTI(A - 2 * np.eye(n), B, C, D, delays=[0.01, 0.13, 0.31, 0.47])
     t = np.linspace(0, 1, 57)
     few = respond._orders(system._block, 0.01)
     assert 2 < few < respond.ORDERS - 1
@@ -89,12 +69,12 @@ def test_without_delays_it_is_python_control() -> None:
 
     system = transfer([1, 2], [1, 0.4, 5, 1])
     t = np.linspace(0, 20, 101)
-    assert system.step(t)[0, 0] == pytest.approx(
-        control.step_response(system.to_control(), t).outputs, abs=1e-9
+    steps, impulses = (
+        response(system.to_control(), t).outputs
+        for response in (control.step_response, control.impulse_response)
     )
-    assert system.impulse(t)[0, 0] == pytest.approx(
-        control.impulse_response(system.to_control(), t).outputs, abs=1e-9
-    )
+    assert system.step(t)[0, 0] == pytest.approx(steps, abs=1e-9)
+    assert system.impulse(t)[0, 0] == pytest.approx(impulses, abs=1e-9)
 
 
 def test_jumps_pass_through_channels_for_ever() -> None:
@@ -122,15 +102,12 @@ def test_pade_converges_to_the_exact_margins() -> None:
 
     loop = transfer([1.0], [1, 1.5, 0.2], 0.8)
     exact = loop.margins()
-    errors = [
-        abs(control.margin(loop.to_control(pade=n))[0] / exact.gain - 1) for n in (1, 2, 3, 5)
-    ]
+    gains = [control.margin(loop.to_control(pade=n))[0] for n in (1, 2, 3, 5)]
+    errors = [abs(gain / exact.gain - 1) for gain in gains]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-7
-    omega = np.geomspace(0.1, 5, 20)
-    assert loop.to_control(pade=8)(1j * omega) == pytest.approx(
-        loop.frequency_response(omega)[0, 0], rel=1e-6
-    )
+    s = 1j * np.geomspace(0.1, 5, 20)
+    assert loop.to_control(pade=8)(s) == pytest.approx(loop(s)[0, 0], rel=1e-6)
 
 
 def test_frequency_response_data() -> None:

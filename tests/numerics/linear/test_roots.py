@@ -1,13 +1,14 @@
-"""Roots against Lambert's W, polynomials and known neutral spectra; both counts on random
-systems.
-"""
+"""Roots against Lambert's W, polynomials and known neutral spectra; both counts."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from scipy.special import lambertw
 
 import fluidcc as fc
@@ -57,9 +58,7 @@ def test_the_rightmost_roots_to_twelve_digits_and_hundreds_of_them() -> None:
 
 
 def quasipolynomial(coefficients: np.ndarray, delays: np.ndarray) -> fc.DelayLTI:
-    """A system whose roots are those of the sum of polynomials (rising powers) times exp(-s
-    delay), first delay 0.
-    """
+    """A system with the roots of a sum of polynomials (rising powers) times exp(-s delay)."""
     rows = coefficients / coefficients[0, -1]
     n, k = rows.shape[1] - 1, len(delays) - 1
     A = np.eye(n, k=1)
@@ -67,39 +66,23 @@ def quasipolynomial(coefficients: np.ndarray, delays: np.ndarray) -> fc.DelayLTI
     B = np.zeros((n, k))
     B[-1] = -1.0
     highest = rows[1:, n:]  # of powers that are delayed
-    return fc.DelayLTI(
-        A, B, rows[1:, :n] + highest * A[-1], -highest * np.ones((1, k)), delays=delays[1:]
-    )
+    C, D = rows[1:, :n] + highest * A[-1], -highest * np.ones((1, k))
+    return fc.DelayLTI(A, B, C, D, delays=delays[1:])
 
 
 EXAMPLES = {  # 2 and 3 of Vyhlidal and Zitek, QPmR, in Delay Systems (Springer 2014), pages 299-312
-    "nine delays": (
-        [
-            [0, -1.8, 0.001, 0, 0, -12.8, 0, 1.7, 0.2],
-            [51.7, 0, 0, 0, 0, 0, 0, 0, 0],
-            [1.5, -0.1, 0.04, 0.03, 0, 0, 0, 0, 0],
-            [0, 0, 0, 0.5, 0, 0, 0, 0, 0],
-            [0, 25.2, 0, -0.9, 0.2, 0.15, 0, 0, 0],
-            [7.2, -1.4, 0, 0, 0.1, 0, 0.8, 0, 0],
-            [0, 19.3, 2.1, 0, -8.7, 0, 0, 0, 0],
-            [0, 6.7, 0, 0, 0, -1.1, 0, 1, 0],
-            [29.1, 0, 0, 0, 0, 0, 0, 0, 0],
-        ],
-        [0.0, 24.99, 23.35, 19.9, 18.52, 13.32, 10.33, 8.52, 4.61],
-        (-2.25, 3.0, 0.0, 20.0),
-    ),
-    "neutral": (
-        [
-            [2.1, 5, 0, 0.2, 1],
-            [0, -2.1, 0, 0, 0.5],
-            [0, 0, 3.2, 0, 0.3],
-            [0, 0, 1.2, 0, 0],
-            [3, 0, 0, 0, 0],
-        ],
-        [0.0, 1.5, 2.2, 4.3, 6.3],
-        (-10.0, 7.0, 0.0, 100.0),
-    ),
-}
+    "nine delays": ([
+        [0, -1.8, 0.001, 0, 0, -12.8, 0, 1.7, 0.2], [51.7, 0, 0, 0, 0, 0, 0, 0, 0],
+        [1.5, -0.1, 0.04, 0.03, 0, 0, 0, 0, 0], [0, 0, 0, 0.5, 0, 0, 0, 0, 0],
+        [0, 25.2, 0, -0.9, 0.2, 0.15, 0, 0, 0], [7.2, -1.4, 0, 0, 0.1, 0, 0.8, 0, 0],
+        [0, 19.3, 2.1, 0, -8.7, 0, 0, 0, 0], [0, 6.7, 0, 0, 0, -1.1, 0, 1, 0],
+        [29.1, 0, 0, 0, 0, 0, 0, 0, 0],
+    ], [0.0, 24.99, 23.35, 19.9, 18.52, 13.32, 10.33, 8.52, 4.61], (-2.25, 3.0, 0.0, 20.0)),
+    "neutral": ([
+        [2.1, 5, 0, 0.2, 1], [0, -2.1, 0, 0, 0.5], [0, 0, 3.2, 0, 0.3], [0, 0, 1.2, 0, 0],
+        [3, 0, 0, 0, 0],
+    ], [0.0, 1.5, 2.2, 4.3, 6.3], (-10.0, 7.0, 0.0, 100.0)),
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -113,12 +96,9 @@ def test_published_examples_have_as_many_roots_as_the_quasipolynomial_winds(name
         return (coefficients @ powers) * np.exp(-s * delays[:, None])
 
     left, right, _, top = box
-    corners = np.array(
-        [complex(left, -top), complex(right, -top), complex(right, top), complex(left, top)]
-    )
-    edges = [
-        np.linspace(a, b, 60_001)[:-1] for a, b in zip(corners, np.roll(corners, -1), strict=True)
-    ]
+    corners = np.array([left - 1j * top, right - 1j * top, right + 1j * top, left + 1j * top])
+    ends = zip(corners, np.roll(corners, -1), strict=True)
+    edges = [np.linspace(a, b, 60_001)[:-1] for a, b in ends]
     angle = np.unwrap(np.angle(terms(np.concatenate([*edges, corners[:1]])).sum(axis=0)))
     around = round((angle[-1] - angle[0]) / (2 * np.pi))
     roots = system.roots(region=tuple(box))
@@ -139,8 +119,7 @@ def test_published_examples_have_as_many_roots_as_the_quasipolynomial_winds(name
 def test_many_unstable_roots_are_counted_and_found(
     a: float, b: float, tau: float, unstable: int
 ) -> None:
-    # as tau grows a pair crosses to the right at frequency sqrt(b^2 - a^2) each time its phase has
-    # turned once more
+    # A pair crosses at frequency sqrt(b^2 - a^2) each time its phase has turned once more.
     omega = np.sqrt(b * b - a * a)
     first = -np.angle((1j * omega - a) / b) % (2 * np.pi)
     assert 2 * int((omega * tau - first) // (2 * np.pi) + 1) + (a + b > 0) == unstable
@@ -156,14 +135,10 @@ def test_multiple_roots_are_repeated() -> None:
     assert double[2].real < -2
     twins = transfer([1], [1, 0], 1.0).feedback()
     pair = twins.append(twins).roots(count=4)
-    assert (
-        np.abs(pair - np.array([1, 1, -1, -1]) * 1.3372357014306894j + 0.3181315052047641).max()
-        < 1e-10
-    )
-    quadruple = transfer([1], np.poly([-2, -2, -2, -2]))
-    assert (
-        np.abs(quadruple.roots(count=4) + 2).max() < 1e-3
-    )  # of a fourfold root, a matrix knows four digits
+    exact = np.array([1, 1, -1, -1]) * 1.3372357014306894j - 0.3181315052047641
+    assert np.abs(pair - exact).max() < 1e-10
+    quadruple = transfer([1], np.poly([-2, -2, -2, -2]))  # of which a matrix knows four digits
+    assert np.abs(quadruple.roots(count=4) + 2).max() < 1e-3
 
 
 def test_close_roots_stay_apart() -> None:
@@ -174,11 +149,8 @@ def test_close_roots_stay_apart() -> None:
 def test_delays_that_lie_on_no_cycle_make_no_roots() -> None:
     chain = transfer([1], [1, 3], 0.4) * transfer([2], [1, 5], 0.7)
     assert chain.roots(count=10) == pytest.approx(np.array([-3, -5]))
-    assert not len(
-        fc.DelayLTI(
-            np.zeros((0, 0)), np.zeros((0, 2)), np.zeros((2, 0)), 1 - np.eye(2), delays=[1.0]
-        ).roots()
-    )
+    empty = np.zeros((0, 0)), np.zeros((0, 2)), np.zeros((2, 0))
+    assert not len(fc.DelayLTI(*empty, 1 - np.eye(2), delays=[1.0]).roots())
 
 
 def test_lags_that_cancel_make_no_roots() -> None:
@@ -188,9 +160,8 @@ def test_lags_that_cancel_make_no_roots() -> None:
         into, read = np.zeros((n, 2)), np.zeros((2, n))
         into[0], read[:, 0] = (1.0, -1.0), 1.0
         system = fc.DelayLTI(A, into, read, np.zeros((2, 2)), delays=[1.0, 1.0])
-        np.testing.assert_allclose(
-            system.roots(count=5), np.sort(np.linalg.eigvals(A))[::-1], rtol=1e-12
-        )
+        exact = np.sort(np.linalg.eigvals(A))[::-1]
+        np.testing.assert_allclose(system.roots(count=5), exact, rtol=1e-12)
         into[0, 1] = -1.0 + 1e-6  # now they do not: the chain begins far to the left
         system = fc.DelayLTI(A, into, read, np.zeros((2, 2)), delays=[1.0, 1.0])
         far = system.roots(count=n + 1)[n:]
@@ -204,9 +175,8 @@ def test_integrators_and_the_axis() -> None:
     assert (count.unstable, count.marginal, count.at_zero, count.stable) == (0, 2, 1, False)
     hopf = transfer([np.pi / 2], [1, 0], 1.0).feedback().count_unstable()
     assert (hopf.unstable, hopf.marginal) == (0, 2)
-    with_tracker = (
-        transfer([20], [1, 0], 1.0).feedback().append(transfer([1], [1, 0], 2)).count_unstable()
-    )
+    both = transfer([20], [1, 0], 1.0).feedback().append(transfer([1], [1, 0], 2))
+    with_tracker = both.count_unstable()
     assert (with_tracker.unstable, with_tracker.at_zero) == (6, 1)
 
 
@@ -216,10 +186,8 @@ def test_integrators_and_the_axis() -> None:
 def test_encirclements_and_roots_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(1, 4)), int(rng.integers(1, 3))
-    terms = [
-        (rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.6), t)
-        for t in 10 ** rng.uniform(-2, 0.5, k)
-    ]
+    lags = 10 ** rng.uniform(-2, 0.5, k)
+    terms = [(rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.6), t) for t in lags]
     system = fc.DelayLTI.retarded(rng.normal(size=(n, n)) - rng.uniform(0, 3) * np.eye(n), *terms)
     count = system.count_unstable()
     # an argument principle of its own: a dense walk around the same half plane, by determinants
@@ -275,18 +243,14 @@ def test_channels_of_one_delay_are_one_delay_of_the_difference_operator() -> Non
     roots = system.roots(region=(-0.5, 1, 0, 400))
     assert len(roots) > 15
     assert roots.real.max() < 0
-    with pytest.raises(
-        Unsupported, match="not strongly stable"
-    ):  # where the delays have nothing in common
+    with pytest.raises(Unsupported, match="not strongly stable"):  # of delays with no common one
         fc.DelayLTI([[-1.0]], into, read, inner, delays=[0.3, 0.31, 0.32]).count_unstable()
 
 
 def _shared(kept: float, near: float, far: float) -> fc.DelayLTI:
-    """Two that keep a part of what comes back of a sum: 1 - kept/2 exp(-near s) - kept/2 exp(-far
-    s), by hand.
+    """Two that keep a part of a sum: 1 - kept/2 exp(-near s) - kept/2 exp(-far s), by hand.
 
-    z1 = kept (z1 - (z1 + z2)/2) at `near`, and z2 at `far`: the product of both has the coefficient
-    0.
+    z1 = kept (z1 - (z1 + z2)/2) at `near`, z2 at `far`: the product of both has the coefficient 0.
     """
     inner = kept * np.array([[0.5, -0.5], [-0.5, 0.5]])
     return fc.DelayLTI([[-1.0]], [[0.1, 0.2]], [[0.3], [0.1]], inner, delays=[near, far])
@@ -294,12 +258,9 @@ def _shared(kept: float, near: float, far: float) -> fc.DelayLTI:
 
 @pytest.mark.parametrize(("near", "far"), [(0.13, 0.15), (0.13, 0.13 + 1e-9), (0.1, 0.3)])
 def test_unequal_delays_of_what_shares_a_sum_are_strongly_stable(near: float, far: float) -> None:
-    from scipy.optimize import brentq
-
     system = _shared(0.95, near, far)
-    c = brentq(
-        lambda c: 0.475 * np.exp(-near * c) + 0.475 * np.exp(-far * c) - 1, -1, 0, xtol=1e-15
-    )
+    chain = lambda c: 0.475 * np.exp(-near * c) + 0.475 * np.exp(-far * c) - 1  # noqa: E731
+    c = brentq(chain, -1, 0, xtol=1e-15)
     assert system.neutral
     assert system.essential_abscissa == pytest.approx(c, rel=1e-9)
     assert system.count_unstable().unstable == 0
@@ -308,9 +269,8 @@ def test_unequal_delays_of_what_shares_a_sum_are_strongly_stable(near: float, fa
     s, D = roots[:, None, None], system.D
     value = np.eye(2) - D * np.exp(-s * np.array([near, far]))
     left = (s[:, 0, 0] + 1) * np.linalg.det(value)
-    for k, one in enumerate(
-        roots
-    ):  # Cramer's rule for C2 x = (I - D22 E) z, 0 = (s + 1) x - B2 E z
+    # Cramer's rule for C2 x = (I - D22 E) z, 0 = (s + 1) x - B2 E z.
+    for k, one in enumerate(roots):
         lag = np.exp(-one * np.array([near, far]))
         z = np.linalg.solve(value[k], system.C[:, 0])
         assert abs(left[k] - np.linalg.det(value[k]) * (system.B[0] * lag @ z)) < 1e-8 * abs(one)
@@ -318,13 +278,10 @@ def test_unequal_delays_of_what_shares_a_sum_are_strongly_stable(near: float, fa
 
 
 def test_paths_that_cancel_are_no_difference_operator() -> None:
-    """A delay of 0.3 in one channel, and of 0.1 + 0.2 in two: 1 - 0.9 exp(-0.3 s) + 0.5 exp(-0.3
-    s).
-    """
+    """0.3 in one channel, and 0.1 + 0.2 in two: 1 - 0.9 exp(-0.3 s) + 0.5 exp(-0.3 s)."""
     together = np.array([[0.9, 0, 1.0], [0.9, 0, 1.0], [0, -0.5, 0]])
-    found = fc.DelayLTI(
-        [[-1.0]], np.full((1, 3), 0.1), np.full((3, 1), 0.1), together, delays=[0.3, 0.1, 0.2]
-    )
+    into, read = np.full((1, 3), 0.1), np.full((3, 1), 0.1)
+    found = fc.DelayLTI([[-1.0]], into, read, together, delays=[0.3, 0.1, 0.2])
     assert found.essential_abscissa == pytest.approx(np.log(0.4) / 0.3, rel=1e-9)
     assert found.count_unstable().unstable == 0
 
@@ -332,9 +289,7 @@ def test_paths_that_cancel_are_no_difference_operator() -> None:
 @pytest.mark.parametrize(
     "system",
     [
-        fc.DelayLTI(
-            -1.0, np.array([[0, 1.5]]), np.array([[1.0], [-1]]), np.diag([0, 1.5]), delays=[1.0]
-        ),
+        fc.DelayLTI(-1.0, [[0.0, 1.5]], [[1.0], [-1.0]], np.diag([0, 1.5]), delays=[1.0]),
         _shared(1.2, 0.13, 0.15),  # 1 - 0.6 exp(-0.13 s) - 0.6 exp(-0.15 s)
     ],
 )
@@ -344,9 +299,8 @@ def test_a_neutral_system_without_strong_stability_is_refused(system: fc.DelayLT
 
 
 def test_retarded_systems_are_not_called_neutral() -> None:
-    nilpotent = fc.DelayLTI(
-        0.0, np.array([1, 1, 0]), np.ones((3, 1)), np.diag([0, 1.0], k=1), delays=[1, 2]
-    )
+    chain = np.diag([0, 1.0], k=1)
+    nilpotent = fc.DelayLTI(0.0, np.array([1, 1, 0]), np.ones((3, 1)), chain, delays=[1, 2])
     assert not nilpotent.neutral
     assert nilpotent.essential_abscissa == -np.inf
     inner = np.array([[0, 0, 0], [0, 1, -1], [0, 1, -1]])
@@ -394,9 +348,7 @@ def test_the_roots_of_parts_without_a_common_loop_are_those_of_the_whole() -> No
     assert len(independent(fc.DelayLTI.retarded(-1.0, (-0.5, 1.0))._block)) == 1
 
 
-def test_roots_that_are_overlooked_leave_the_count_undecided(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_roots_that_are_overlooked_leave_the_count_undecided(monkeypatch: Any) -> None:
     assert fc.DelayLTI.retarded(0, (-2.0, 1.0)).count_unstable().unstable == 2
     system = fc.DelayLTI.retarded(0, (-2.0, 1.0))
     search = type(system._search)
