@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 from benchmarks.reference.problem import Case
 from fluidcc.links import DropTail
@@ -21,19 +22,10 @@ def network(case: Case) -> Network:
         net.link(f"l{k}", DropTail, capacity=link.capacity, delay=link.delay, buffer=buffer)
     law = LDCC(w=case.w, beta=case.beta, T=case.T, eta=case.eta)
     for k, f in enumerate(case.flows):
-        net.flow(
-            f"f{k}",
-            law,
-            route=[f"l{i}" for i in f.route],
-            return_delay=f.return_delay,
-            initial={"x": f.rate},
-        )
+        route, initial = [f"l{i}" for i in f.route], {"x": f.rate}
+        net.flow(f"f{k}", law, route=route, return_delay=f.return_delay, initial=initial)
     return net
 
 
-def one_link(
-    capacity: object = 3e6, delay: float = 0.025, buffer: object = None, **initial: float
-) -> Network:
-    return Network().link(
-        "l", DropTail, capacity=capacity, delay=delay, buffer=buffer, initial=initial or None
-    )
+def one_link(capacity: Any = 3e6, delay: float = 0.025, buffer: Any = None) -> Network:
+    return Network().link("l", DropTail, capacity=capacity, delay=delay, buffer=buffer)

@@ -33,6 +33,8 @@ NARROW = """@media (max-width: 760px) {
   #main { width: 100% !important; padding: 0; }
 }"""
 
+TABLES = "td, th { padding: .15rem 1.2rem .15rem 0; } table { margin: .6rem 0; }"
+
 
 class Explorer:
     """One page: a board, its controls, and the views of it.
@@ -137,7 +139,7 @@ class Explorer:
         self.variables.param.watch(lambda _: self._choose_and_show(), "value")
         self.plots = pn.Column(sizing_mode="stretch_width")
         self.loci, self.plane, self.map = Loci(), Plane(), Map()
-        self.report, self.rest = pn.pane.HTML(""), pn.pane.HTML("")
+        self.report, self.rest = (pn.pane.HTML("", stylesheets=[TABLES]) for _ in range(2))
         wide = {"sizing_mode": "stretch_width"}
         self.axes = [
             pn.widgets.Select(label=f"{a} axis", **wide) for a in ("horizontal", "vertical")
@@ -363,6 +365,9 @@ def page(source: Any = None) -> Any:
     return made_page
 
 
-def serve(source: Any = None, port: int = 0, *, show: bool = True) -> None:
-    """Serve the explorer on this machine until Ctrl-C, and open a browser if `show`."""
-    pn.serve(lambda: page(source), port=port, show=show, title="fluidcc explorer")
+def serve(source: Any = None, port: int = 0) -> Any:
+    """Return a server of the explorer on this machine, which is to be started."""
+    return pn.serve(
+        lambda: page(source), port=port, show=False, start=False, verbose=False,
+        title="fluidcc explorer",
+    )  # fmt: skip

@@ -11,11 +11,12 @@ from bokeh.plotting import figure
 from fluidcc.base.colours import GREY, RED, colour
 from fluidcc.explorer.scene import Chart, Scene
 from fluidcc.plotting.common import scaled
-from fluidcc.plotting.loops import TURN, margin_points, modulus_circle
+from fluidcc.plotting.loops import SMOOTH, TURN, margin_points, modulus_circle
 
 __all__ = ["Loci", "Map", "Plane", "Series"]
 
 REACH = 2.0  # half the width of a Nyquist plot
+TITLE = " "  # of a figure that will have one: the browser makes no room for it later
 LINES: dict[str, list[Any]] = {"xs": [], "ys": [], "name": [], "color": [], "dash": []}
 POINTS: dict[str, list[Any]] = {"x": [], "y": [], "what": [], "color": [], "marker": []}
 
@@ -53,9 +54,10 @@ def _points(one: Any, size: int = 9) -> ColumnDataSource:
     return source
 
 
-def _place_legend(one: Any, where: str = "below") -> None:
+def _place_legend(one: Any, where: str = "above") -> None:
     one.add_layout(one.legend[0], where)
-    one.legend.orientation = "horizontal" if where == "below" else "vertical"
+    one.legend.orientation = "horizontal" if where == "above" else "vertical"
+    one.legend.margin = one.legend.padding = 2
     one.legend.border_line_alpha = 0
 
 
@@ -100,7 +102,7 @@ class Loci:
 
     def __init__(self) -> None:
         self.figure = _figure(
-            "", "real part of \u03bb(L)", "imaginary part of \u03bb(L)", sizing_mode=None,
+            TITLE, "real part of \u03bb(L)", "imaginary part of \u03bb(L)", sizing_mode=None,
             frame_width=420, frame_height=420, x_range=(-REACH, REACH), y_range=(-REACH, REACH),
         )  # fmt: skip
         self.figure.line(TURN.real, TURN.imag, color=GREY, line_dash="dashed")
@@ -111,7 +113,7 @@ class Loci:
     def draw(self, scene: Scene) -> None:
         """Show the loci of a scene's return ratio."""
         report, data = scene.report, _empty(LINES)
-        for k, locus in enumerate(report.eigenloci().value):
+        for k, locus in enumerate(report.eigenloci(points=SMOOTH).value):
             near = np.where(np.abs(locus) < 20 * REACH, locus, np.nan)
             for sign, dash, name in ((1, "solid", "\u03c9 > 0"), (-1, "dotted", "\u03c9 < 0")):
                 data["xs"].append(near.real)
@@ -142,7 +144,7 @@ class Plane:
     COUNT = 12
 
     def __init__(self) -> None:
-        self.figure = _figure("", "real part [1/s]", "imaginary part [rad/s]", height=460,
+        self.figure = _figure(TITLE, "real part [1/s]", "imaginary part [rad/s]", height=460,
                               x_range=(-1.0, 1.0), y_range=(-1.0, 1.0))  # fmt: skip
         self.figure.add_glyph(VSpan(x=0, line_color=GREY))
         self.points = _points(self.figure)
@@ -175,7 +177,7 @@ class Map:
     """Where over two parameters the network is stable, and where it is now."""
 
     def __init__(self) -> None:
-        self.figure = _figure("", "", "", height=460, x_axis_type="log", y_axis_type="log",
+        self.figure = _figure(TITLE, "", "", height=460, x_axis_type="log", y_axis_type="log",
                               x_range=(0.1, 1.0), y_range=(0.1, 1.0))  # fmt: skip
         self.cells, self.curve = ColumnDataSource(), ColumnDataSource({"x": [], "y": []})
         self.cells.data = {"x": [], "y": [], "w": [], "h": [], "stable": []}

@@ -52,7 +52,7 @@ def topology(links: Mapping[str, LinkSpec], flows: Mapping[str, FlowSpec]) -> Fi
                            ec="#888888", boxstyle="round,pad=0,rounding_size=6")
         )  # fmt: skip
         _write(ax, x, 14, name, ha="center", weight="bold")
-        _write(ax, x, 31, describe(spec), ha="center", size=10, color="#444444")
+        _write(ax, x, 31, describe(spec), ha="center", size=10, color=GREY)
     for row, flow in enumerate(drawn):
         _flow(ax, flow, _TOP + _ROW * row, colour(row), at)
     if rest := len(flows) - len(drawn):

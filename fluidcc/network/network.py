@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import choice, explained, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.laws.law import Link, Source
-from fluidcc.network.patterns import Modulated, near, not_in_ms
+from fluidcc.network.patterns import Modulated, NotThere, near, not_in_ms
 from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec, resolve_pattern
 
 __all__ = [
@@ -29,11 +29,22 @@ T = TypeVar("T")
 class ByName(Mapping[str, T]):
     """A dictionary as others may see it: to read, and to complete its keys in Jupyter."""
 
-    def __init__(self, content: dict[str, T]) -> None:
-        self._content = content
+    def __init__(self, content: dict[str, T], kind: str) -> None:
+        self._content, self._kind = content, kind
 
     def __getitem__(self, name: str) -> T:
-        return self._content[name]
+        try:
+            return self._content[name]
+        except KeyError:
+            raise NotThere(
+                f"the network has no {self._kind} {shown(name)}; {near(str(name), self)}"
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._content
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._content.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._content)
@@ -338,12 +349,12 @@ class Network:
     @cached_property
     def links(self) -> Mapping[str, LinkSpec]:
         """The links by name, in order."""
-        return ByName(self._links)
+        return ByName(self._links, "link")
 
     @cached_property
     def flows(self) -> Mapping[str, FlowSpec]:
         """The flows by name, in order."""
-        return ByName(self._flows)
+        return ByName(self._flows, "flow")
 
     @property
     def link_names(self) -> tuple[str, ...]:

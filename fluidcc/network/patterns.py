@@ -17,7 +17,7 @@ from fluidcc.laws.law import Source
 from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import noise, symbols_of
 
-__all__ = ["Modulated", "Pairs"]
+__all__ = ["Modulated", "NotThere", "Pairs"]
 
 Pairs = tuple[tuple[float, float], ...]
 LONG = 5.0  # [s] more than a path takes
@@ -38,6 +38,12 @@ class Modulated:
 
     kind: str
     parameters: tuple[tuple[str, float], ...]
+
+
+class NotThere(UnknownName, KeyError):
+    """A mapping has nothing of that name."""
+
+    __str__ = UnknownName.__str__
 
 
 def near(name: str, names: Iterable[str]) -> str:

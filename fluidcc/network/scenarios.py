@@ -23,8 +23,9 @@ from fluidcc import links as link_laws
 from fluidcc import sources as source_laws
 from fluidcc.base.arguments import brief, explained, explained_class, shown
 from fluidcc.base.errors import FluidccError, ScenarioError, UnknownName
+from fluidcc.base.files import present
 from fluidcc.network.network import Network, require_network
-from fluidcc.network.patterns import near, quantity
+from fluidcc.network.patterns import NotThere, near, quantity
 from fluidcc.network.specs import PACKET
 
 __all__ = ["FlowTable", "LinkTable", "Scenario", "ScenarioTable", "read", "scenarios", "toml"]
@@ -309,7 +310,7 @@ class Scenario:
             )
         file: Path | Traversable = Path(path)
         try:
-            there = file.is_file()
+            there = present(Path(path)) and file.is_file()
         except OSError as error:  # a name too long, or a folder that must not be read
             raise ScenarioError(
                 f"{brief(str(path))}: {str(error.strerror).lower()}; give a TOML file"
@@ -423,12 +424,6 @@ class _located:
 # --- the ready ones -------------------------------------------------------------------------------
 
 
-class NoScenario(UnknownName, KeyError):
-    """There is no ready scenario of that name."""
-
-    __str__ = UnknownName.__str__
-
-
 @dataclass
 class _Zoo(Mapping[str, Scenario]):
     """The ready scenarios by name, read when asked for: networks can be changed, so each time
@@ -450,7 +445,7 @@ class _Zoo(Mapping[str, Scenario]):
 
     def __getitem__(self, name: str) -> Scenario:
         if not isinstance(name, str) or name not in self.files:
-            raise NoScenario(
+            raise NotThere(
                 f"there is no ready scenario {shown(name)}; {near(str(name), self.files)}"
             )
         return Scenario.loads(self.files[name].read_bytes(), self.files[name].name)

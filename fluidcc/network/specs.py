@@ -200,9 +200,9 @@ def _with_outages(rates: Pairs, law: Link, of: str) -> Pairs:
         return rates
     if law.states != (law.queue,) or {*law.out} != {"loss"}:
         raise Unsupported(
-            f"capacity of {of} is 0 for a while, and {law.name} answers to the queue over the "
-            "capacity of the moment, which has no limit then; give fluidcc.DropTail, or a small "
-            "capacity in place of 0"
+            f"capacity of {of} is 0 for a while, and {law.name} answers to its queue or load over "
+            "the capacity of the moment, which has no limit then; give fluidcc.DropTail, or a "
+            f"small capacity in place of 0, such as {most / 100:g} bit/s"
         )
     return tuple((time, rate or TRICKLE * most) for time, rate in rates)
 

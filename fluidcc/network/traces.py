@@ -26,7 +26,8 @@ def read_trace(path: str | Path, bin: Any = "100 ms", *, unit: str = "bit/s") ->
     """Return the capacity that a file gives over time, for the argument `capacity` of
     `Network.link`.
 
-    A capacity of 0 is an outage. The last one holds after the end of the file.
+    A capacity of 0 is an outage, in which a link keeps a ten-thousandth of its largest capacity:
+    see `Network.link`. The last capacity holds after the end of the file.
 
     Parameters
     ----------

@@ -14,6 +14,6 @@ from fluidcc.plotting.series import compare, convergence_plane, phase_plane, tim
 from fluidcc.plotting.verdicts import claims
 
 __all__ = [
-    "bode", "claims", "compare", "convergence_plane", "nyquist", "phase_plane", "root_map",
+    "STYLE", "bode", "claims", "compare", "convergence_plane", "nyquist", "phase_plane", "root_map",
     "stability_chart", "timeseries",
 ]  # fmt: skip

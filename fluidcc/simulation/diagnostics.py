@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,17 @@ from fluidcc.symbols import RTT, e, e_b, offer_min, reports, symbols_of, unfold
 __all__ = ["doubts", "looks_at_samples", "unheard"]
 
 MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
+_MISLED = (
+    "flow {!r} has {when} seen its path empty: the smallest round trip it knows is {:.4g} ms, that "
+    "of the empty path {:.4g} ms, so it takes {off:.3g} ms of queue for propagation{more}: start "
+    "it on an empty path, or let it look again, by fluidcc.with_pause or "
+    "fluidcc.with_windowed_minimum"
+)
+_BURIED = (
+    "the threshold of flow {0!r}, {2:.3g} ms, lies below the smallest queueing delay that it sees, "
+    "{1:.3g} ms: it backs off whenever it may{more}, so raise the threshold, or have the others "
+    "leave less of a queue"
+)
 
 
 def unheard(at: Layout) -> list[str]:
@@ -97,7 +109,7 @@ def _path_delays(space: Workspace) -> list[str]:
                 least = float((trip - seen)[late].min())
                 if least > limit:
                     buried[name] = (least, limit)
-    return [*_told_misled(misled), *_told_buried(buried)]
+    return [*_worst(misled, _MISLED), *_worst(buried, _BURIED)]
 
 
 def _threshold(space: Workspace, group: Group, n: int, trip: NDArray[np.float64]) -> float:
@@ -135,34 +147,16 @@ def _handed_on(law: Law, keeper: Symbol) -> list[Symbol]:
     return [z for z in kept[2:] if isinstance(z, Symbol)]
 
 
-def _told_misled(misled: dict[str, tuple[float, float, str]]) -> list[str]:
-    if not misled:
-        return []
-    name = max(misled, key=lambda one: misled[one][0] - misled[one][1])
-    seen, empty, when = misled[name]
-    more = f", and so with {len(misled) - 1} more" if len(misled) > 1 else ""
-    return [
-        f"flow {name!r} has {when} seen its path empty: the smallest round trip it knows is "
-        f"{1e3 * seen:.4g} ms, "
-        f"that of the empty path {1e3 * empty:.4g} ms, so it takes {1e3 * (seen - empty):.3g} ms "
-        "of queue for "
-        f"propagation{more}: start it on an empty path, or let it look again, by "
-        "fluidcc.with_pause or fluidcc.with_windowed_minimum"
-    ]
-
-
-def _told_buried(buried: dict[str, tuple[float, float]]) -> list[str]:
-    if not buried:
-        return []
-    name = max(buried, key=lambda one: buried[one][0] - buried[one][1])
-    least, limit = buried[name]
-    more = f", and so with {len(buried) - 1} more" if len(buried) > 1 else ""
-    return [
-        f"the threshold of flow {name!r}, {1e3 * limit:.3g} ms, lies below the smallest queueing "
-        "delay that it sees, "
-        f"{1e3 * least:.3g} ms: it backs off whenever it may{more}, so raise the threshold, or "
-        "have the others leave less of a queue"
-    ]
+def _worst(found: Mapping[str, tuple[Any, ...]], text: str) -> Iterator[str]:
+    """A sentence on the flow whose two numbers [s] are furthest apart, and how many more there
+    are.
+    """
+    if found:
+        name = max(found, key=lambda one: found[one][0] - found[one][1])
+        more = f", and so with {len(found) - 1} more" if len(found) > 1 else ""
+        seen, least, *when = found[name]
+        off = 1e3 * (seen - least)
+        yield text.format(name, 1e3 * seen, 1e3 * least, off=off, more=more, when="".join(when))
 
 
 def _small_windows(space: Workspace) -> list[str]:

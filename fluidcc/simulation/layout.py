@@ -5,7 +5,7 @@ arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from sympy import Pow, Symbol
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
-from fluidcc.laws.steady import trackers
+from fluidcc.laws.steady import grouped, trackers
 from fluidcc.network.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import state as s
 from fluidcc.symbols import (
@@ -35,8 +35,8 @@ from fluidcc.symbols import (
 )  # fmt: skip
 
 __all__ = [
-    "Group", "Layout", "Node", "acts", "base_delay", "begun", "compared_quartics", "lay_out",
-    "parameters", "require_runnable", "used",
+    "Group", "Layout", "Node", "acts", "base_delay", "begun", "compared_quartics", "inverse",
+    "lay_out", "parameters", "require_runnable", "trunks_of", "used",
 ]  # fmt: skip
 
 #: what a link law may give that is not the solver's own
@@ -208,17 +208,10 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     return at
 
 
-def _by_structure(laws: list[Law]) -> list[list[int]]:
-    found: dict[Any, list[int]] = {}
-    for i, law in enumerate(laws):
-        found.setdefault(law.structure, []).append(i)
-    return list(found.values())
-
-
 def _group_flows(at: Layout) -> None:
     specs = list(at.net.flows.values())
     offset = 0
-    for members in _by_structure([f.law for f in specs]):
+    for members in grouped([f.law for f in specs]):
         law = specs[members[0]].law
         first = len(at.order)
         at.order += members
@@ -237,7 +230,7 @@ def _group_flows(at: Layout) -> None:
 
 
 def _group_links(at: Layout) -> None:
-    for members in _by_structure([link.law for link in at.links]):
+    for members in grouped([link.law for link in at.links]):
         law = at.links[members[0]].law
         own = tuple(z for z in law.states if z != law.queue)
         if own or set(law.out) & _GIVEN:
@@ -295,7 +288,7 @@ def _stream_nodes(at: Layout) -> None:
     known = {node: k for k, node in enumerate(at.nodes)}
     routes = sorted({route for route, _, _ in at.classes if len(route) > 1})
     at.aggregates = routes
-    trunks = _trunks(at)
+    trunks = {} if at.frozen is not None else trunks_of(route for route, _, _ in at.classes)
     for link, after in trunks.items():
         at.streams.append((_node(at, known, -1, link, at.links[link].delay), -1 - link, after))
     for g, route in enumerate(routes):
@@ -312,14 +305,12 @@ def _stream_nodes(at: Layout) -> None:
             at.streams.append((parent, g, route[position]))
 
 
-def _trunks(at: Layout) -> dict[int, int]:
+def trunks_of(routes: Iterable[tuple[int, ...]]) -> dict[int, int]:
     """The next link of each link whose flows all go on to the same one."""
     after: dict[int, set[int]] = {}
-    for route, _, _ in at.classes:
-        for k, link in enumerate(route):
-            after.setdefault(link, set()).add(route[k + 1] if k + 1 < len(route) else -1)
-    if at.frozen is not None:
-        return {}
+    for route in routes:
+        for link, following in zip(route, (*route[1:], -1), strict=True):
+            after.setdefault(link, set()).add(following)
     return {
         link: next(iter(ends)) for link, ends in after.items() if len(ends) == 1 and -1 not in ends
     }
@@ -333,7 +324,7 @@ def _tellers(at: Layout) -> None:
     at.counted = any(crossing in used(g.law) for g in at.link_groups)
     offered = {offer_min, offer_max}
     heard = {i: used(g.law) for g in at.groups for i in g.members}
-    members = _members(at)
+    members = inverse(at.flow_class, len(at.classes))
     at.hears = [any(heard[i] & _CARRIED for i in of) for of in members]
     at.rivals = [0] * len(at.flows)
     known: dict[Node, int] = {}
@@ -346,12 +337,12 @@ def _tellers(at: Layout) -> None:
                 at.rivals[i] = max(offers - 1, 0)
 
 
-def _members(at: Layout) -> list[list[int]]:
-    """Flows of each class."""
-    found: list[list[int]] = [[] for _ in at.classes]
-    for i, k in enumerate(at.flow_class):
-        found[k].append(i)
-    return found
+def inverse(values: list[int], count: int) -> list[list[int]]:
+    """Where each of the first numbers stands, as flows by their class."""
+    rows: list[list[int]] = [[] for _ in range(count)]
+    for k, v in enumerate(values):
+        rows[v].append(k)
+    return rows
 
 
 @lru_cache(maxsize=512)

@@ -17,14 +17,14 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Sampled", "dataset", "variables"]
+__all__ = ["VARIABLES", "Sampled", "dataset", "variables"]
 
 Sampled = tuple[
     tuple[str, str], NDArray[np.float64], dict[str, str]
 ]  # dimensions, values, attributes
 
 # dimension, row of the samples where it is one, unit and description of each variable
-_VARIABLES: dict[str, tuple[str, int, str, str]] = {
+VARIABLES: dict[str, tuple[str, int, str, str]] = {
     "rate": ("flow", -1, "bit/s", "sending rate"),
     "one_way_delay": ("flow", s.SDELAY, "s", "one-way delay that the source knows of"),
     "loss": ("flow", s.SLOSS, "1", "loss and mark ratio that the source knows of"),
@@ -94,7 +94,7 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
     # All at once, since a check of each takes three times as long.
     finite = space.finite() and np.all(np.isfinite(made["utilisation"]))
     data: dict[str, Sampled] = {}
-    for name, (dim, row, unit, about) in _VARIABLES.items():
+    for name, (dim, row, unit, about) in VARIABLES.items():
         if name in ("price", "link_price") and not at.pricing:
             continue
         if name in made:

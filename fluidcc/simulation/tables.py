@@ -21,7 +21,7 @@ from fluidcc.laws import Law, Tick
 from fluidcc.laws.kernels import bound_switches, count_switches, event_kernel_address
 from fluidcc.network.network import LinkSpec, Modulated
 from fluidcc.numerics.fluid import state as s
-from fluidcc.simulation.layout import Group, Layout, acts
+from fluidcc.simulation.layout import Group, Layout, acts, inverse
 from fluidcc.symbols import REPORTING, symbols_of
 
 __all__ = [
@@ -58,9 +58,10 @@ class Arrays:
         """Give scalars their values."""
         self.scalars |= scalars
 
-    def put(self, name: str, values: Sequence[Any] | NDArray[Any]) -> None:
-        """Add an array."""
-        self._add(name, len(values), values)
+    def put(self, **arrays: Sequence[Any] | NDArray[Any]) -> None:
+        """Add arrays."""
+        for name, values in arrays.items():
+            self._add(name, len(values), values)
 
     def room(self, name: str, size: int, value: float = 0) -> None:
         """Add an array of the same number throughout."""
@@ -82,8 +83,8 @@ class Arrays:
 
     def table(self, starts: str, values: str, rows: list[list[int]]) -> None:
         """Add rows of different lengths: where each starts, then all their numbers."""
-        self.put(starts, [0, *accumulate(map(len, rows))])
-        self.put(values, [*chain.from_iterable(rows)])
+        self.put(**{starts: [0, *accumulate(map(len, rows))]})
+        self.put(**{values: [*chain.from_iterable(rows)]})
 
     def joined(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Both arrays; their parts are let go."""
@@ -104,46 +105,50 @@ class Arrays:
 
 def add_nodes(into: Arrays, at: Layout) -> None:
     """The places where queues are inverted, and routers heard."""
-    into.put("node_parent", [node.parent for node in at.nodes])
-    into.put("node_link", [node.link for node in at.nodes])
-    into.put("node_offset", [node.offset for node in at.nodes])
-    into.put("every_node", range(len(at.nodes)))
+    into.put(
+        node_parent=[node.parent for node in at.nodes],
+        node_link=[node.link for node in at.nodes],
+        node_offset=[node.offset for node in at.nodes],
+        every_node=range(len(at.nodes)),
+    )
 
 
 def add_maps(into: Arrays, at: Layout) -> None:
     """Flows, classes, links and what leads from one to the other."""
     nf, nl = len(at.flows), len(at.links)
     routes = [at.route(i) for i in range(nf)]
-    into.put("flow_class", at.flow_class)
-    into.put("leaf", [path[-1] for path in at.paths])
-    into.put("first_link", [route[0] for route in routes])
     which = {route: g for g, route in enumerate(at.aggregates)}
-    into.put("feeds", [which.get(route, -1) for route in routes])
-    into.put("own_rate", at.own_rate)
-    into.put("stream", [*chain.from_iterable(at.streams)])
+    into.put(
+        flow_class=at.flow_class,
+        leaf=[path[-1] for path in at.paths],
+        first_link=[route[0] for route in routes],
+        feeds=[which.get(route, -1) for route in routes],
+        own_rate=at.own_rate,
+        stream=[*chain.from_iterable(at.streams)],
+        has_queue=[link.law.queue is not None for link in at.links],
+        class_link=[route[0] for route, _, _ in at.classes],
+        acting=[at.acting.index(l) if l in at.acting else -1 for l in range(nl)],
+        gives=[acts(link.law) for link in at.links],
+        hears=at.hears,
+    )
     into.room("mode", nl, s.HELD)
-    into.put("has_queue", [link.law.queue is not None for link in at.links])
     pairs = {(a, b) for route in routes for a, b in pairwise(route)}
     nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
     into.table("next_start", "next_link", nexts)
     into.room("landed_time", nl + len(at.classes), -math.inf)
     ends = [route[-1] for route, _, _ in at.classes]
-    into.table("ending_start", "ending", _inverse(ends, nl))
+    into.table("ending_start", "ending", inverse(ends, nl))
     hops, spread = _followed(tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl))))
     into.set(most_hops=hops, spread=spread)
-    into.put("class_link", [route[0] for route, _, _ in at.classes])
-    into.table("class_flow_start", "class_flow", _inverse(at.flow_class, len(at.classes)))
+    into.table("class_flow_start", "class_flow", inverse(at.flow_class, len(at.classes)))
     into.table("path_start", "path_node", at.paths)
-    into.put("acting", [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
-    into.put("gives", [acts(link.law) for link in at.links])
     into.table("told_start", "told_node", at.told)
-    into.put("hears", at.hears)
-    place = [(0, 0, 0)] * nf
-    for g in at.groups:
-        for n, i in enumerate(g.members):
-            place[i] = (g.states + n, g.size, len(g.own))
-    for k, name in enumerate(("flow_state", "flow_stride", "flow_states")):
-        into.put(name, [of[k] for of in place])
+    # flows are numbered group by group
+    into.put(
+        flow_state=[g.states + n for g in at.groups for n in range(g.size)],
+        flow_stride=[g.size for g in at.groups for _ in g.members],
+        flow_states=[len(g.own) for g in at.groups for _ in g.members],
+    )
 
 
 # the links of a network stay as they are while its numbers change, as they do in a sweep
@@ -184,13 +189,6 @@ def hops_at_once(at: Layout) -> int:
     return max(hops, int(any(at.nodes[n].offset < 1e-9 for of in at.told for n in of)))
 
 
-def _inverse(values: list[int], count: int) -> list[list[int]]:
-    rows: list[list[int]] = [[] for _ in range(count)]
-    for k, v in enumerate(values):
-        rows[v].append(k)
-    return rows
-
-
 # --- what is known to change ----------------------------------------------------------------------
 
 
@@ -199,21 +197,17 @@ def add_capacities(into: Arrays, at: Layout, since: float) -> None:
     starts, when, work, rate = [0], [], [], []
     for link in at.links:
         t0, done, c0 = 0.0, 0.0, link.capacity
-        when.append(t0)
-        work.append(done)
-        rate.append(c0)
-        for t1, c1 in link.schedule:
+        for t1, c1 in ((t0, c0), *link.schedule):
             done += c0 * (t1 - t0)
             t0, c0 = t1, c1
             when.append(t0)
             work.append(done)
             rate.append(c0)
         starts.append(len(when))
-    into.put("capacity", [_capacity_before(link, since) for link in at.links])
-    into.put("segment_time", when)
-    into.put("segment_work", work)
-    into.put("segment_capacity", rate)
-    into.put("segment_start", starts)
+    into.put(
+        capacity=[_capacity_before(link, since) for link in at.links],
+        segment_time=when, segment_work=work, segment_capacity=rate, segment_start=starts,
+    )  # fmt: skip
 
 
 def _capacity_before(link: LinkSpec, since: float) -> float:
@@ -259,11 +253,11 @@ def collect_changes(
 def add_changes(into: Arrays, at: Layout, changes: list[Change]) -> None:
     """The list of changes."""
     into.set(n_scheduled=len(changes))
-    into.put("scheduled", [number for time, _, _, value in changes for number in (time, value)])
     into.put(
-        "scheduled_kind", [number for _, kind, index, _ in changes for number in (kind, index)]
+        scheduled=[number for time, _, _, value in changes for number in (time, value)],
+        scheduled_kind=[number for _, kind, index, _ in changes for number in (kind, index)],
+        rate_state=at.rate_state,
     )
-    into.put("rate_state", at.rate_state)
 
 
 # --- jumps and ticks, in the order in which simultaneous ones happen ------------------------------

@@ -120,8 +120,7 @@ class Workspace(Arrays):
             for size in (bits, link.capacity, *([1.0] if at.marking else []))
         ]
         sizes += [at.links[route[0]].capacity for route in at.aggregates]
-        self.put("quartic_place", [*compared, *others])
-        self.put("quartic_weight", [1.0 / size for size in sizes])
+        self.put(quartic_place=[*compared, *others], quartic_weight=[1.0 / size for size in sizes])
         mixed = 0 if at.refit or others else at.n_states
         quartics = len(compared) + len(others)
         self.set(n_quartics=quartics, n_compared=len(compared), n_mixed=mixed)
@@ -151,16 +150,18 @@ class Workspace(Arrays):
                 owners += [m if of_flows else -1 - m for _ in range(number) for m in g.members]
                 of_kinks = count_kinks(g.law) * g.size
                 kinks += [1] * of_kinks + [0] * (number * g.size - of_kinks)
-            self.put(name, rows)
+            self.put(**{name: rows})
         # of each further offer: whether it is less than all before it, and whether it is more
         firsts = [len(owners) + 2 * sum(at.rivals[:i]) for i in range(len(at.rivals))]
-        self.put("rivals", [first if n else -1 for first, n in zip(firsts, at.rivals, strict=True)])
         owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
         count = at.n_switches = self.scalars["n_switches"] = len(owners)
-        self.put("parameters", values)
-        self.put("link_member", [m for g in at.link_groups for m in g.members])
-        self.put("switch_owner", owners)
-        self.put("is_kink", kinks + [0] * (count - len(kinks)))
+        self.put(
+            rivals=[first if n else -1 for first, n in zip(firsts, at.rivals, strict=True)],
+            parameters=values,
+            link_member=[m for g in at.link_groups for m in g.members],
+            switch_owner=owners,
+            is_kink=kinks + [0] * (count - len(kinks)),
+        )
         self.room("switch", count, s.UNDECIDED if at.locate else -1.0)
 
     def _constants(self, atol: float, work: list[float]) -> None:
@@ -170,21 +171,22 @@ class Workspace(Arrays):
         signals[s.UOFFERMIN] = [s.NO_OFFER] * nf
         signals[s.UEB] = [at.classes[k][2] for k in at.flow_class]
         signals[s.UPACKET] = [f.packet for f in at.flows]
-        self.put("signals", [*chain.from_iterable(signals)])
-        self.put("access_delay", [f.access_delay for f in at.flows])
-        self.put("return_delay", [back for _, _, back in at.classes])
-        self.put("class_lag", [access + back for _, access, back in at.classes])
-        self.put("class_delay", [base_delay(at, k) for k in range(len(at.classes))])
-        self.put("link_delay", [link.delay for link in at.links])
-        self.put("buffer", [link.buffer for link in at.links])
-        self.put("atol", [atol * size for size in state_sizes(at, work)])
+        self.put(
+            signals=[*chain.from_iterable(signals)],
+            access_delay=[f.access_delay for f in at.flows],
+            return_delay=[back for _, _, back in at.classes],
+            class_lag=[access + back for _, access, back in at.classes],
+            class_delay=[base_delay(at, k) for k in range(len(at.classes))],
+            link_delay=[link.delay for link in at.links],
+            buffer=[link.buffer for link in at.links],
+            atol=[atol * size for size in state_sizes(at, work)],
+        )
 
     def _events(self) -> None:
         """Jumps and ticks."""
         rows = self.event_rows = event_rows(self.at)
         n = len(rows)
-        self.put("rule", [*chain.from_iterable(rows)])
-        self.put("switch_rule", jump_switches(self.at, rows))
+        self.put(rule=[*chain.from_iterable(rows)], switch_rule=jump_switches(self.at, rows))
         self.room("rule_time", n, math.inf)
         self.room("rule_last", n, -math.inf)
         size = LOG + 32 * n if n else 0
@@ -215,7 +217,7 @@ class Workspace(Arrays):
         grow.
         """
         at = self.at
-        self.put("sample_time", times)
+        self.put(sample_time=times)
         self.room("samples", sample_rows(at) * len(times), math.nan)
         self.room("initial", at.n_states)
         self.room("y", at.n_states)

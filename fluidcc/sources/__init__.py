@@ -40,53 +40,31 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.tfrc import TFRC, SlowStartTFRC, TFRCFluid
     from fluidcc.sources.traffic import CBR, OnOff, Poisson
 
-# The file of each law.
-_HOME = {
-    "AIAD": "binomial",
-    "AIPD": "binomial",
-    "Binomial": "binomial",
-    "BinomialFluid": "binomial",
-    "IIAD": "binomial",
-    "ISCC": "binomial",
-    "Kelly": "binomial",
-    "RateAIMD": "binomial",
-    "RateBinomial": "binomial",
-    "SQRT": "binomial",
-    "CBR": "traffic",
-    "CxTCP": "cxtcp",
-    "FAST": "dca",
-    "LEDBAT": "dca",
-    "StaticFAST": "dca",
-    "StaticVegas": "dca",
-    "Vegas": "dca",
-    "DCCP": "dccp",
-    "DelayAIMD": "delay_aimd",
-    "HTCP": "delay_aimd",
-    "PlainDelayAIMD": "delay_aimd",
-    "SlowStartAIMD": "delay_aimd",
-    "AdaptiveGCC": "gcc",
-    "GCC": "gcc",
-    "ECF": "ecf",
-    "FramedECF": "ecf",
-    "PoissonECF": "ecf",
-    "LDCC": "ldcc",
-    "NADA": "nada",
-    "NADA8698": "nada_rfc",
-    "OnOff": "traffic",
-    "Poisson": "traffic",
-    "AlphaFairPrimalDual": "primal",
-    "DelayedPrimal": "primal",
-    "PrimalDual": "primal",
-    "PrimalPenalty": "primal",
-    "AIMD": "reno",
-    "Reno": "reno",
-    "SampledLDCC": "sampled",
-    "ScalableSource": "primal",
-    "ScalableTCP": "primal",
-    "SlowStartTFRC": "tfrc",
-    "TFRC": "tfrc",
-    "TFRCFluid": "tfrc",
-}
+# The laws of each file.
+_FILES = {
+    "binomial": (
+        "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
+        "RateBinomial", "SQRT",
+    ),
+    "cxtcp": ("CxTCP",),
+    "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
+    "dccp": ("DCCP",),
+    "delay_aimd": ("DelayAIMD", "HTCP", "PlainDelayAIMD", "SlowStartAIMD"),
+    "ecf": ("ECF", "FramedECF", "PoissonECF"),
+    "gcc": ("AdaptiveGCC", "GCC"),
+    "ldcc": ("LDCC",),
+    "nada": ("NADA",),
+    "nada_rfc": ("NADA8698",),
+    "primal": (
+        "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty",
+        "ScalableSource", "ScalableTCP",
+    ),
+    "reno": ("AIMD", "Reno"),
+    "sampled": ("SampledLDCC",),
+    "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
+    "traffic": ("CBR", "OnOff", "Poisson"),
+}  # fmt: skip
+_HOME = {name: file for file, names in _FILES.items() for name in names}
 
 __all__ = [
     "AIAD", "AIMD", "AIPD", "CBR", "DCCP", "ECF", "FAST", "GCC", "HTCP", "IIAD", "ISCC", "LDCC",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-__all__ = ["make_task", "sweep"]
+__all__ = ["OF_RUNS", "make_task", "sweep"]
 
 MOST_FLOWS = 10**5  # copies of a flow
 WORTH = 2000  # points for which a fused step is compiled
@@ -252,7 +252,11 @@ def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> No
             changed(net, {axis.name: target}, {axis.name: value})
 
 
-_OWN = ("net", "until", "progress", "t_eval")
+# options of `simulate` that a sweep hands on, and what they are by default
+OF_RUNS = {
+    n: p.default for n, p in inspect.signature(simulate).parameters.items()
+    if n not in ("net", "until", "progress", "t_eval")
+}  # fmt: skip
 
 
 def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
@@ -263,21 +267,18 @@ def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
     InvalidInput
         If there is no such option, or its value cannot be used.
     """
-    known = {
-        n: p.default for n, p in inspect.signature(simulate).parameters.items() if n not in _OWN
-    }
     if given.get("step") is not None:
         raise InvalidInput(
             f"step is {shown(given['step'])}; steps follow from rtol and atol: leave it out, or "
             "bound them by max_step="
         )
     for name in given:
-        if name not in known:
+        if name not in OF_RUNS:
             raise InvalidInput(
-                f"sweep() has no argument {name!r}; of simulate() it takes {', '.join(known)}"
+                f"sweep() has no argument {name!r}; of simulate() it takes {', '.join(OF_RUNS)}"
             )
     options = {k: v for k, v in given.items() if v is not None}
-    used = {**known, **options}
+    used = {**OF_RUNS, **options}
     _check_tolerance(used["rtol"], used["atol"])
     _sample_times(None, used["samples"], 0.0, 1.0)
     choice(used["engine"], "engine", ("auto", "array", "fused"))

@@ -272,19 +272,17 @@ def probed(task: Task) -> Task:
     runs = [m for m in task.measures if together and m.kind == "trajectory" and m.name in forms]
     steady = [m for m in task.measures if swept and m.kind in STEADY and m.name in forms]
     rest = [m for m in task.measures if m not in (*runs, *steady)]
+    # as all of its points are, so that no second solver is called, and compiled
     tried = replace(task, measures=tuple(steady), schema=forms, token=f"{task.token} tried")
     found: dict[str, Variable] = {}
     first = ""
     for number in numbers if steady or rest or not task.measures else ():
-        failed: dict[str, str] = {}
-        if steady:
-            failed |= evaluate(tried, np.array([number])).errors.get(0, {})
-            good = [m.name for m in steady if not {"", m.name} & failed.keys()]
-            found |= {name: forms[name] for name in good}
+        failed = evaluate(tried, np.array([number])).errors.get(0, {}) if steady else {}
+        found |= {m.name: forms[m.name] for m in steady if not {"", m.name} & failed.keys()}
         if rest or not task.measures:
             values, reasons, _ = values_at(task, number, rest)
             found = {k: Variable.of(v) for k, v in values.items()} | found
-            failed |= reasons
+            failed = failed | reasons
         first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
         if not failed:
             break
@@ -300,11 +298,8 @@ def probed(task: Task) -> Task:
         raise SweepFailed(
             f"none of {len(numbers)} points could be measured; the first says: {first}"
         )
-    if any(target.kind == "count" for target in task.targets.values()):
-        for name in found.keys() & forms.keys():  # room for the flows of the largest network
-            wide = forms[name]
-            found[name] = replace(found[name], shape=wide.shape, coords=wide.coords)
-    schema = forms | found
+    # that of the network has room for the flows of the largest one
+    schema = forms | {k: v for k, v in found.items() if k not in forms or not forms[k].dims}
     refuse_taken(schema)
     for name in schema:
         if name in task.grid.names:

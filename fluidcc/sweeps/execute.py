@@ -15,13 +15,18 @@ import pickle
 import platform
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -183,7 +188,7 @@ def _probe(
     count, size = 0, 1
     while True:
         piece = measure(points[count : count + size])
-        found.put(first + count, piece)
+        found.put(range(first + count, first + count + len(piece)), piece)
         known = count > 0 or piece.seconds > DEAR
         count += len(piece)
         if count == len(points) or (known and piece.seconds >= LOOK):
@@ -274,24 +279,21 @@ class Workers:
         left = iter([job for job in jobs if job.start < job.stop])
         if self.make is None:
             for job in left:
-                found.put(job.start, self.one(points[job.start : job.stop]))
+                found.put(range(job.start, job.stop), self.one(points[job.start : job.stop]))
                 yield job
             return
-        ended: SimpleQueue[Future[Piece]] = SimpleQueue()  # to look at all futures takes longer
         while True:
             for job in islice(left, AHEAD * self.count - len(self._out)):
-                future = self._submit(points[job.start : job.stop])
-                self._out[future] = job
-                future.add_done_callback(ended.put)
+                self._out[self._submit(points[job.start : job.stop])] = job
             if not self._out:
                 return
-            future = self._next(ended)
+            future = self._next()
             job = self._out.pop(future)
             try:
                 piece = future.result()
             except self.lost:
                 piece = self._again(points[job.start : job.stop])
-            found.put(job.start, piece)
+            found.put(range(job.start, job.stop), piece)
             yield job
 
     def _submit(self, points: Points) -> Future[Piece]:
@@ -313,7 +315,7 @@ class Workers:
         for row in range(len(points)):
             for _ in range(LIVES):
                 try:
-                    piece.put(row, self._submit(points[row : row + 1]).result())
+                    piece.put([row], self._submit(points[row : row + 1]).result())
                     break
                 except self.lost as error:
                     said = reason(error)
@@ -321,20 +323,19 @@ class Workers:
                 piece.fail(row, {"": f"its worker died, {LIVES} times ({said})"})
         return piece
 
-    def _next(self, ended: SimpleQueue[Future[Piece]]) -> Future[Piece]:
+    def _next(self) -> Future[Piece]:
         """The next future that ends. While none does, see whether the cluster is still there."""
         warned = False
         while True:
-            try:
-                return ended.get(timeout=PATIENCE if self.present else None)
-            except Empty:
-                if self._still_there() == 0 and not warned:
-                    text = (
-                        "the Dask cluster has no workers now; the sweep waits until one is "
-                        "started (dask worker)"
-                    )
-                    warnings.warn(text, FluidccWarning, stacklevel=2)
-                    warned = True
+            if ended := wait(self._out, PATIENCE if self.present else None, FIRST_COMPLETED).done:
+                return ended.pop()
+            if self._still_there() == 0 and not warned:
+                text = (
+                    "the Dask cluster has no workers now; the sweep waits until one is started "
+                    "(dask worker)"
+                )
+                warnings.warn(text, FluidccWarning, stacklevel=2)
+                warned = True
 
     def _still_there(self) -> int:
         """Number of workers, or 1 where that is no question."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from fluidcc.base.extras import need
 from fluidcc.base.files import check_new, writing
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import Scenario, scenarios, toml
-from fluidcc.sweeps.api import sweep
+from fluidcc.sweeps.api import OF_RUNS, sweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,9 +142,7 @@ class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
     title: str = ""
 
 
-OPTIONS = (
-    "atol", "delays", "engine", "first_step", "frozen_at", "max_step", "rtol", "samples", "seed",
-)  # fmt: skip
+OPTIONS = sorted({*OF_RUNS} - {"restart"})
 _RIGHT = {
     "chunk": "a whole number of points",
     "executor": "'threads', 'processes' or 'serial'",
@@ -296,23 +295,15 @@ def table(data: xr.Dataset) -> pd.DataFrame:
     """One row for each point: columns for axes, and for each variable one for every flow or link,
     as ``rate[a]``.
     """
-    import pandas as pd
-
     axes = [str(d) for d in data.attrs.get("axes", ())] or [str(d) for d in data.dims]
-    first = data[axes[0]]
-    for axis in axes[1:]:
-        first = first.broadcast_like(data[axis])
-    columns = {
-        axis: data[axis].broadcast_like(first).transpose(*axes).values.ravel() for axis in axes
-    }
+    columns = {}
     for name, values in _split(data).data_vars.items():
         rest = [d for d in values.dims if d not in axes]
-        stacked = values.transpose(*axes, *rest).values.reshape(len(columns[axes[0]]), -1)
-        labels = [""]
-        for dim in rest:
-            names = data[dim].values if dim in data.coords else range(data.sizes[dim])
-            labels = [f"{label},{n}" if label else str(n) for label in labels for n in names]
-        for k, label in enumerate(labels):
-            column = f"{name}[{label}]" if label else str(name)
-            columns[column] = stacked[:, k]
-    return pd.DataFrame(columns)
+        for place in product(*(range(data.sizes[d]) for d in rest)):
+            at = dict(zip(rest, place, strict=True))
+            label = ",".join(
+                str(data[d].values[i] if d in data.coords else i) for d, i in at.items()
+            )
+            column = f"{name}[{label}]" if rest else str(name)
+            columns[column] = values.isel(at).drop_vars(rest, errors="ignore")
+    return data[axes].assign(columns).to_dataframe(dim_order=axes).reset_index()

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.boundary import stability_boundary
 from fluidcc.analysis.orbit import limit_cycle
+from fluidcc.analysis.report import MARGINS
 from fluidcc.analysis.stability import stability
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
@@ -41,6 +42,7 @@ from fluidcc.equilibria.result import COLUMNS
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
 from fluidcc.numerics.fluid.many import statistic
+from fluidcc.simulation.results import VARIABLES as SAMPLED
 from fluidcc.simulation.simulate import simulate
 
 __all__ = [
@@ -50,18 +52,14 @@ __all__ = [
 
 KINDS = ("mean", "std", "min", "max", "final")
 VARIABLES = {  # of a run: its dimension and its unit
-    "rate": ("flow", "bit/s"), "one_way_delay": ("flow", "s"), "rtt": ("flow", "s"),
-    "loss": ("flow", "1"), "queueing_delay": ("link", "s"), "backlog": ("link", "bit"),
-    "arrival_rate": ("link", "bit/s"), "throughput": ("link", "bit/s"),
-    "utilisation": ("link", "1"), "link_loss": ("link", "1"),
+    name: (dim, unit) for name, (dim, _, unit, _) in SAMPLED.items()
+    if name not in ("price", "entered", "lost", "link_price", "capacity")
 }  # fmt: skip
 STABILITY = {  # of a verdict: its unit, what finds it, and a value of its type
     "stable": ("", "roots", True), "marginal": ("", "roots", True),
     "encirclements": ("1", "roots", 0.0), "decay_rate": ("1/s", "roots", 0.0),
-    "rightmost_root": ("1/s", "roots", 0j), "gain_margin": ("1", "margins", 0.0),
-    "phase_margin": ("deg", "margins", 0.0), "delay_margin": ("s", "margins", 0.0),
-    "modulus_margin": ("1", "margins", 0.0), "crossover": ("rad/s", "margins", 0.0),
-    "critical_gain": ("1", "margins", 0.0),
+    "rightmost_root": ("1/s", "roots", 0j),
+    **{name: (unit, "margins", 0.0) for name, (_, unit) in MARGINS.items()},
 }  # fmt: skip
 MEASURES = {  # the kind and the key of every name but "critical_<parameter>"
     **{f"equilibrium_{name}": ("equilibrium", name) for name in COLUMNS},

@@ -124,11 +124,7 @@ class _Refinement:
         self._check()
         if self._whole is None:
             self._whole = empty_piece(self.task.schema, self.task.grid.size)
-        for name, values in piece.values.items():
-            self._whole.values[name][points] = values
-        self._whole.errors |= {int(points[k]): text for k, text in piece.errors.items()}
-        self._whole.doubts |= {int(points[k]): text for k, text in piece.doubts.items()}
-        self._whole.seconds += piece.seconds
+        self._whole.put(points, piece)
         for k, name in enumerate(self.how.verdicts):
             found = piece.values[name]
             self.verdict[k, points] = np.where(np.isnan(found), -1, found != 0)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from fluidcc.base import version
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput
+from fluidcc.base.files import _said, present
 from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.sweeps.task import Piece, Task, Variable, empty_piece
@@ -91,7 +92,7 @@ class Store:
         self.size, self.chunk = 0, 0
         self.schema: dict[str, Variable] = {}
         try:
-            there = self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
+            there = present(self.path) and (not self.path.is_dir() or any(self.path.iterdir()))
         except (OSError, ValueError) as error:  # no name of a file, or one that must not be read
             raise InvalidInput(
                 f"store {shown(str(path))} cannot be read ({_said(error)}); give another"
@@ -248,7 +249,7 @@ class Store:
         for first in range(0, self.size, self.chunk):
             piece = self._chunk(first // self.chunk)
             if piece is not None:
-                whole.put(first, piece)
+                whole.put(range(first, first + len(piece)), piece)
                 numbers.add(first // self.chunk)
         return whole, numbers
 
@@ -287,14 +288,6 @@ def _digest(piece: Piece) -> str:
 
 def _damaged(place: Path, why: Exception | str) -> str:
     return f"{place} is damaged ({' '.join(str(why).split())}); delete the store, or give another"
-
-
-def _said(error: Exception) -> str:
-    return (
-        os.strerror(error.errno).lower()
-        if isinstance(error, OSError) and error.errno
-        else str(error)
-    )
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:

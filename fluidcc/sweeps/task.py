@@ -231,12 +231,12 @@ class Piece:
         if texts:
             self.doubts[row] = [*self.doubts.get(row, ()), *texts]
 
-    def put(self, first: int, part: Piece) -> None:
-        """Put the results of some points in, from row `first` on."""
+    def put(self, rows: Sequence[int] | NDArray[np.int64], part: Piece) -> None:
+        """Put the results of some points into these rows."""
         for name, values in part.values.items():
-            self.values[name][first : first + len(values)] = values
-        self.errors |= {first + row: text for row, text in part.errors.items()}
-        self.doubts |= {first + row: text for row, text in part.doubts.items()}
+            self.values[name][rows] = values
+        self.errors |= {int(rows[row]): text for row, text in part.errors.items()}
+        self.doubts |= {int(rows[row]): text for row, text in part.doubts.items()}
         self.seconds += part.seconds
 
     def part(self, start: int, stop: int) -> Piece:

@@ -23,16 +23,10 @@ def lines(ax: Any) -> list[Any]:
 
 def test_every_link_and_flow_is_drawn() -> None:
     link = {"capacity": "2.5 Mbit/s", "delay": "25 ms", "buffer": "100 packets"}
-    net = fc.parking_lot(
-        [fc.LDCC], [fc.LDCC, {"late": {"law": fc.LDCC, "start": 100, "stop": 260}}], link
-    )
-    ax = drawn(net)
-    assert {
-        "link1",
-        "link2",
-        "2.5 Mbit/s, 25 ms, buffer 800 kbit",
-        "late: LDCC (from 100 to 260 s)",
-    } <= {*texts(ax)}
+    late = {"late": {"law": fc.LDCC, "start": 100, "stop": 260}}
+    ax = drawn(fc.parking_lot([fc.LDCC], [fc.LDCC, late], link))
+    said = {"2.5 Mbit/s, 25 ms, buffer 800 kbit", "late: LDCC (from 100 to 260 s)"}
+    assert {"link1", "link2", *said} <= {*texts(ax)}
     columns = [box.get_x() + 14 for box in ax.patches if box.get_gid() == "link"]
     dots = [x for line in ax.get_lines() if line.get_marker() == "o" for x in line.get_xdata()]
     # the long flow crosses both, the others one each

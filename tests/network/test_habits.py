@@ -19,8 +19,11 @@ LINK = {"capacity": "3 Mbit/s"}
         ("net.links['", {"bottleneck"}),
         ("net.flows['fl", {"flow1", "flow2"}),
         ("fc.scenarios['ldcc_fig1", {"ldcc_fig10", "ldcc_fig11"}),
+        ("fc.published['tcp", {"tcp_red", "tcp_pi"}),
         ("fc.scenarios.johari", {"johari_tan"}),
         ("fc.LDCC(b", {"beta="}),
+        ("fc.num.", {"NumSolution", "solve"}),
+        ("fc.plot.STY", {"STYLE"}),
     ],
 )
 def test_jupyter_completes(typed: str, offered: set[str]) -> None:
@@ -40,6 +43,11 @@ def test_links_and_flows_are_read_as_they_grow_and_not_written() -> None:
     assert list(flows) == ["flow1", "new"]
     other = pickle.loads(pickle.dumps(net)).flow("one", fc.CBR, route=["bottleneck"])
     assert (len(other.flows), len(net.copy().flows), len(flows)) == (3, 2, 2)
+    assert flows.get("third") is None
+    assert "third" not in flows
+    for wrong in (KeyError, fc.errors.UnknownName):
+        with pytest.raises(wrong, match="the network has no flow 'flow2'; did you mean 'flow1'"):
+            _ = flows["flow2"]
     with pytest.raises(TypeError):
         flows["third"] = flows["new"]  # type: ignore[index]
 

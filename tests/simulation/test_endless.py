@@ -1,6 +1,4 @@
-"""What would take memory or time without end is refused first, in one sentence that names the
-value and the remedy.
-"""
+"""What would take memory or time without end is refused first, with value and remedy."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ from fluidcc.simulation import synchronized as interval_model
 
 
 def _net(law: Any = None, **given: Any) -> Any:
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.02)
-    return net.flow("f", law or fc.CBR(rate=1e6), route=["l"], return_delay=0.03, **given)
+    flow = {"law": law or fc.CBR(rate=1e6), "return_delay": 0.03, **given}
+    return fc.dumbbell({"f": flow}, {"name": "l", "capacity": 3e6, "delay": 0.02})
 
 
 def _drawn(**pattern: Any) -> Any:
@@ -39,24 +37,17 @@ ENDLESS = {
     ),
     "samples": (lambda: fc.simulate(_net(fc.LDCC), 10, samples=10**8), "samples is 100000000"),
     "samples of many variables": (
-        lambda: fc.simulate(
-            fc.dumbbell([fc.LDCC] * 40, {"capacity": 3e6}, rtt=0.1), 10, samples=10**7
-        ),
+        lambda: fc.simulate(fc.dumbbell([fc.LDCC] * 40, {"capacity": 3e6}, 0.1), 9, samples=10**7),
         "10000000 samples of [0-9]+ variables.* at most [0-9]+ times",
     ),
-    "intervals kept": (
-        lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12),
-        "or keep=False",
-    ),
-    "intervals": (
-        lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12, keep=False),
-        "intervals is 10+, ",
-    ),
-    "exact intervals": (
-        lambda: fc.synchronized(0, 1, "1/10", "1/2", 1, intervals=10**9, exact=True),
-        "at most 200000 are run",
-    ),
+    "intervals kept": (lambda: _intervals(10**12), "or keep=False"),
+    "intervals": (lambda: _intervals(10**12, keep=False), "intervals is 10+, "),
+    "exact intervals": (lambda: _intervals(10**9, "1/10", exact=True), "at most 200000 are run"),
 }
+
+
+def _intervals(count: int, lam: Any = 0.1, **how: Any) -> Any:
+    return fc.synchronized(0, 1, lam, "1/2" if how.get("exact") else 0.5, 1, intervals=count, **how)
 
 
 @pytest.mark.slow
@@ -74,16 +65,12 @@ def test_what_has_no_end_is_refused_before_memory_is_taken(name: Any) -> None:
 
 @pytest.mark.parametrize("key", [1, None, x])
 def test_initial_states_go_by_name(key: Any) -> None:
-    with pytest.raises(
-        fc.errors.InvalidInput,
-        match="initial of flow 'f' has the key .* by name, such as {'x': 0.1}",
+    for make, what in (
+        (lambda: _net(fc.LDCC, initial={key: 3}), "flow 'f' has the key .* such as {'x': 0.1}"),
+        (lambda: _net().with_link("l", initial={key: 1}), "link 'l' has .* such as {'q': 0.1}"),
     ):
-        _net(fc.LDCC, initial={key: 3})
-    with pytest.raises(
-        fc.errors.InvalidInput,
-        match="initial of link 'l' has the key .* by name, such as {'q': 0.1}",
-    ):
-        fc.Network().link("l", fc.DropTail, capacity=3e6, initial={key: 1})
+        with pytest.raises(fc.errors.InvalidInput, match=f"initial of {what}"):
+            make()
 
 
 @pytest.mark.parametrize("chance", [{}, {"hears": "one", "seed": 3}, {"delay": 3, "missed": 0.1}])
@@ -98,8 +85,7 @@ def test_intervals_run_in_pieces_are_those_run_at_once(chance: Any, monkeypatch:
 
 
 def test_a_cycle_found_in_pieces_is_that_found_at_once(monkeypatch: Any) -> None:
-    model = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3)
-    whole = model.orbit
+    whole = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3).orbit
     monkeypatch.setattr(interval_model, "_AT_ONCE", 7)
     pieces = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3).orbit
     assert whole.period == pieces.period > 1

@@ -1,6 +1,4 @@
-"""Fused steps against the array step, which knows nothing of them: single steps to rounding,
-runs to tolerance.
-"""
+"""Fused steps against the array step: single steps to rounding, runs to tolerance."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ import pytest
 from numba import njit
 from numpy.typing import NDArray
 
+import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.links import DropTail, DualLink, PenaltyLink
 from fluidcc.network.network import Network, resolve_pattern
@@ -32,16 +31,13 @@ from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
 from tests.compiled import called
-from tests.hybrid_laws import BACK, aimd, link, sampled
+from tests.hybrid_laws import BACK, aimd, alone, sampled
 
 
 def one_link(buffer: float | None = None) -> Network:
-    net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=buffer)
-    for i in range(3):
-        net.flow(
-            f"f{i}", LDCC, route=["l"], return_delay=0.025, initial={"x": 1e5 * (i + 1)}, start=0
-        )
-    return net
+    flow = {"law": LDCC, "return_delay": 0.025, "start": 0}
+    flows = {f"f{i}": {**flow, "initial": {"x": 1e5 * (i + 1)}} for i in range(3)}
+    return fc.dumbbell(flows, {"name": "l", "capacity": 3e6, "delay": 0.025, "buffer": buffer})
 
 
 def two_hops() -> Network:
@@ -68,46 +64,30 @@ def crowd() -> Network:
     net = Network().link("l", DropTail, capacity=8e6, delay=0.02, buffer=3e5)
     for i in range(8):
         back = 0.01 if i < 3 else 0.03 if i < 7 else 0.05
-        times = {} if i % 3 else {"start": [0.0, 5.0], "stop": [3.0 + 0.1 * i, 9.0]}
-        net.flow(
-            f"f{i}",
-            LDCC(w=20e3 + 1e3 * i),
-            route=["l"],
-            return_delay=back,
-            initial={"x": 1e5 * (i + 1)},
-            **times,
-        )
+        more: Any = {} if i % 3 else {"start": [0.0, 5.0], "stop": [3.0 + 0.1 * i, 9.0]}
+        more |= {"return_delay": back, "initial": {"x": 1e5 * (i + 1)}}
+        net.flow(f"f{i}", LDCC(w=20e3 + 1e3 * i), route=["l"], **more)
     return net
 
 
 def pairs() -> Network:
     """Two flows over two links, and two over one, whose rates are sums on the record."""
-    net = (
-        Network()
-        .link("a", DropTail, capacity=3e6, delay=0.02)
-        .link("b", DropTail, capacity=2e6, delay=0.01)
-    )
+    net = Network().link("a", DropTail, capacity=3e6, delay=0.02)
+    net.link("b", DropTail, capacity=2e6, delay=0.01)
     for i in range(2):
         net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
         net.flow(f"short{i}", LDCC, route=["a"], access_delay=0.005, start=i)
     return net
 
 
-def prices(link: Any, source: Any) -> Network:
-    net = (
-        Network()
-        .link("a", link, capacity=3e6, delay=0.01)
-        .link("b", link, capacity=2e6, delay=0.01)
-    )
-    net.flow("long", source, route=["a", "b"], start=0)
-    net.flow("first", source(w=40e3), route=["a"], start=0)
-    net.flow("second", source, route=["b"], start=0)
-    return net
+def prices(law: Any, source: Any) -> Network:
+    long, first, second = ({"law": s, "start": 0} for s in (source, source(w=40e3), source))
+    links = [{"law": law, "capacity": c, "delay": 0.01} for c in (3e6, 2e6)]
+    return fc.parking_lot({"long": long}, [{"first": first}, {"second": second}], links)
 
 
 CASES: dict[str, tuple[Callable[[], Network], str]] = {
     "one link, frozen": (one_link, "frozen"),
-    "one link, fifo": (one_link, "fifo"),
     "full buffer": (lambda: one_link(2.1e5), "fifo"),
     "two hops, fifo": (two_hops, "fifo"),
     "two hops, frozen": (two_hops, "frozen"),
@@ -124,8 +104,7 @@ SCRATCH = {
     "link_outputs", "entry_place", "path_stretch", "path_kept", "path_passed", "path_price",
     "path_wait", "arrival_before", "acted", "crossing",
 }  # fmt: skip
-#: of what is a small difference: derivatives are of rates times gains, and of mixtures, whose
-#: weights magnify rounding; the memory of the passes is of records
+#: of what is a small difference, of rates times gains and of mixtures, or the memory of passes
 SIZES = {
     **dict.fromkeys(("slopes", "arrival_slopes"), 1e5),
     **dict.fromkeys(("looked", "carried", "decayed", "missed", "made", "made_differences"), 1e6),
@@ -143,9 +122,8 @@ def _fused(address: int, run: s.State) -> int:
 def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, 0, until)) is not None}
-    space = Workspace(
-        at, np.array([0.0, until]), until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns
-    )
+    times = np.array([0.0, until])
+    space = Workspace(at, times, until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns)
     space.state.budget = 0
     assert advance(space.F, space.I, 0, 2, 0.0) == s.PAUSED
     return at, space
@@ -157,11 +135,8 @@ def parts(space: Workspace) -> dict[str, slice]:
     names = (name for name, (kind, _) in s.PLACES.items() if kind == "Floats")
     places = sorted((space.state.start(name), name) for name in names)
     ends = [place for place, _ in places[1:]] + [len(space.F)]
-    return {
-        name: slice(a, b)
-        for (a, name), b in zip(places, ends, strict=True)
-        if name not in SCRATCH and b > a
-    }
+    found = {name: slice(a, b) for (a, name), b in zip(places, ends, strict=True) if b > a}
+    return {name: where for name, where in found.items() if name not in SCRATCH}
 
 
 def assert_same(
@@ -230,16 +205,34 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
     assert tried > 20
 
 
+def drops() -> Network:
+    net = Network().link("a", fc.REDDrop(T=0.1), capacity=1e6, delay=0.01)
+    net.link("b", DropTail, capacity=0.8e6, delay=0.01).flow("f", CBR(rate=1.1e6), route=["a", "b"])
+    return net.flow("g", Reno, route=["a"], access_delay=0.01)
+
+
+def with_jumps() -> Network:
+    net = alone(aimd(), 1e4, return_delay=BACK, initial={"x": 9.95e6})
+    return net.flow("g", sampled(K=1e5, P=0.04), route=["l"], start=0.1, initial={"x": 1e5})
+
+
+RUNS = {**CASES, "drops": (drops, "fifo"), "jumps and ticks": (with_jumps, "fifo")}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", RUNS)
 def test_runs_agree_with_the_array_step_to_tolerance(case: str) -> None:
-    make, delays = CASES[case]
+    make, delays = RUNS[case]
     rtol = 1e-8
-    array, fast = (
-        simulate(make(), 20.0, delays=delays, rtol=rtol, engine=e) for e in ("array", "fused")
-    )
+    how: Any = {"delays": delays, "rtol": rtol}
+    array, fast = (simulate(make(), 20.0, engine=e, **how) for e in ("array", "fused"))
     assert (array.attrs["engine"], fast.attrs["engine"]) == ("array", "fused")
     assert array.attrs["events"] == fast.attrs["events"]
+    if case == "jumps and ticks":
+        assert array.attrs["jumps"] == fast.attrs["jumps"] > 3
+        np.testing.assert_allclose(fast.jump_time, array.jump_time, atol=1e-6)
+        np.testing.assert_allclose(fast.rate[-1], array.rate[-1], rtol=1e-5)
+        return
     for name in (name for name, values in array.data_vars.items() if values.dims[0] == "time"):
         a, b = array[name].values, fast[name].values
         atol = 100 * rtol * max(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)), 1e-3)
@@ -258,10 +251,12 @@ def test_other_values_take_the_same_step_and_are_read_at_run_time() -> None:
 
 
 def test_structures_differ_in_text() -> None:
-    layouts = [
-        lay_out(make(), dict.fromkeys(make().link_names, 0.0) if d == "frozen" else None)
-        for make, d in CASES.values()
-    ]
+    layouts = []
+    for make, delays in CASES.values():
+        net = make()
+        layouts.append(
+            lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays != "fifo" else None)
+        )
     assert len({fused_address(at, build=True) for at in layouts}) == len(layouts)
 
 
@@ -279,17 +274,13 @@ def test_auto_never_compiles(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_compile_says_what_it_did() -> None:
     compile_network(one_link())
-    assert (
-        compile_network(one_link())
-        == "fused step of 3 LDCC over 1 DropTail, fifo delays: taken from the cache"
-    )
+    said = compile_network(one_link())
+    assert said == "fused step of 3 LDCC over 1 DropTail, fifo delays: taken from the cache"
     assert simulate(one_link(), 1.0).attrs["engine"] == "fused"
 
 
 def test_large_networks_are_refused_with_the_limit() -> None:
-    net = Network().link("l", DropTail, capacity=3e6, delay=0.025)
-    for i in range(9):
-        net.flow(f"f{i}", LDCC, route=["l"])
+    net = fc.dumbbell([LDCC] * 9, {"capacity": 3e6, "delay": 0.025})
     for act in (lambda: compile_network(net), lambda: simulate(net, 1.0, engine="fused")):
         with pytest.raises(InvalidInput, match="9 .flow, link. pairs .* at most 8"):
             act()
@@ -298,25 +289,29 @@ def test_large_networks_are_refused_with_the_limit() -> None:
         compile_network(net, delays="both")
 
 
-def with_jumps() -> Network:
-    net = link(buffer=1e4)
-    net.flow("f", aimd(), route=["l"], return_delay=BACK, initial={"x": 9.95e6}, start=0)
-    return net.flow("g", sampled(K=1e5, P=0.04), route=["l"], start=0.1, initial={"x": 1e5})
-
-
 _PLAIN = """
 import json, sys
 sys.path[:0] = {path!r}
-from tests.simulation.test_fused import one_link, with_jumps
-from fluidcc.simulation.simulate import simulate
+import numpy as np, fluidcc as fc
+from tests.simulation.test_fused import judged, one_link, with_jumps
 engines = ("array", "fused", "auto")
-a, b, c = (simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine=e) for e in engines)
+a, b, c = (fc.simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine=e) for e in engines)
 assert [d.attrs["engine"] for d in (a, b, c)] == ["array", "fused", "array"]
 assert abs(a.rate - b.rate).max() < 10.0
-ds = simulate(with_jumps(), 0.3, samples=3, rtol=1e-5)
-found = (b.rate[-1, 0], ds.jump_time, ds.tick_time)
-print(json.dumps([values.values.tolist() for values in found]))
+ds = fc.simulate(with_jumps(), 0.3, samples=3, rtol=1e-5)
+with np.errstate(all="ignore"):  # as compiled code has it
+    print(json.dumps([float(b.rate[-1, 0]), ds.jump_time.values.tolist(),
+                      ds.tick_time.values.tolist(), judged()]))
 """
+
+
+def judged() -> list[float]:
+    """What is computed by the compiled linear algebra, of a verdict."""
+    net = fc.dumbbell([LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt=["20 ms", "150 ms"])
+    report = fc.stability(net)
+    first = report.rightmost_roots[0]
+    margins = [report.gain_margin, report.phase_margin, report.delay_margin]
+    return [float(v) for v in (*margins, first.real, first.imag)]
 
 
 @pytest.mark.slow
@@ -326,7 +321,8 @@ def test_without_the_jit_all_runs_as_plain_python() -> None:
     script = [sys.executable, "-c", _PLAIN.format(path=path)]
     done = subprocess.run(script, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    rate, jumps, ticks = json.loads(done.stdout)
+    rate, jumps, ticks, verdict = json.loads(done.stdout)
+    assert verdict == pytest.approx(judged(), rel=1e-9, abs=1e-12)
     expected = simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine="fused").rate[-1, 0]
     assert math.isclose(rate, float(expected), rel_tol=1e-4)
     ds = simulate(with_jumps(), 0.3, samples=3, rtol=1e-5)

@@ -33,13 +33,10 @@ def network(law: fc.Source, **more: Any) -> fc.Network:
 )
 @pytest.mark.parametrize("access", [0.0, 0.02])
 def test_a_coarse_account_becomes_that_of_the_rate(law: fc.Source, access: float) -> None:
-    """The rate is sampled at Gauss points between kinks, from when that was sent of which news
-    comes now.
-    """
+    """The rate at Gauss points between kinks, from when that was sent of which news comes now."""
     net, until = network(law, access_delay=access, return_delay="30 ms"), 6.0
     run = fc.simulate(net, until, rtol=1e-5, atol=1e-8, t_eval=np.unique([until - access, until]))
-    # an access delay shifts the clock of the final state, so that it is the source's own at `until
-    # - access`
+    # An access delay shifts the clock of the final state: it is the source's at `until - access`.
     now, trip = until - access, float(run.rtt[0, 0])
     kinks = run.break_time.values if "break_time" in run else np.empty(0)
     edges = np.unique(np.r_[now - trip, kinks[(kinks > now - trip) & (kinks < now)], now])
@@ -47,9 +44,8 @@ def test_a_coarse_account_becomes_that_of_the_rate(law: fc.Source, access: float
     nodes, weights = np.polynomial.legendre.leggauss(4)
     times = edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2
     rates = fc.simulate(net, until, rtol=1e-5, atol=1e-8, t_eval=times.ravel()).rate.values[:, 0]
-    sent = (
-        float(np.sum(rates.reshape(times.shape) * weights / 2 * np.diff(edges)[:, None])) / PACKET
-    )
+    bits = np.sum(rates.reshape(times.shape) * weights / 2 * np.diff(edges)[:, None])
+    sent = float(bits) / PACKET
     counted = kept(counted_anew(net, run), net)
     assert counted == pytest.approx(sent, rel=3e-8)
     assert abs(kept(run, net) - sent) > 3 * abs(counted - sent)

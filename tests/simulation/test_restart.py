@@ -1,6 +1,4 @@
-"""A run in two parts is the run in one, to solver tolerance: whatever its queues were doing when
-it was cut.
-"""
+"""A run in two parts is the run in one, whatever its queues were doing when it was cut."""
 
 from __future__ import annotations
 
@@ -23,41 +21,33 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 def dumbbell(buffer: Any = None, **link: Any) -> fc.Network:
-    net = fc.Network().link(
-        "l", fc.DropTail, **({"capacity": 3e6, "delay": 0.025, "buffer": buffer} | link)
-    )
-    for k in range(3):
-        net.flow(f"f{k}", fc.LDCC, route=["l"], initial={"x": 1e5 * (k + 1)})
-    return net
+    link = {"name": "l", "capacity": 3e6, "delay": 0.025, "buffer": buffer} | link
+    flows = {f"f{k}": {"law": fc.LDCC, "initial": {"x": 1e5 * (k + 1)}} for k in range(3)}
+    return fc.dumbbell(flows, link)
 
 
 def lot(**first: Any) -> fc.Network:
-    net = fc.Network()
-    for k, c in enumerate((3e6, 2e6)):
-        net.link(f"l{k}", fc.DropTail, capacity=c, delay=0.02, buffer=6e5)
-    net.flow("long", fc.LDCC, route=["l0", "l1"], access_delay=0.013, initial={"x": 4e5}, **first)
-    net.flow("a", fc.LDCC(beta=0.5), route=["l0"], initial={"x": 1e6}, return_delay=0.07)
-    net.flow("b", fc.LDCC, route=["l1"], access_delay=0.004, initial={"x": 2e5})
-    return net
+    path: Any = {"delay": 0.02, "buffer": 6e5}
+    links = [{"name": f"l{k}", "capacity": c, **path} for k, c in enumerate((3e6, 2e6))]
+    flows = {
+        "long": {"law": fc.LDCC, "access_delay": 0.013, "initial": {"x": 4e5}, **first},
+        "a": {"law": fc.LDCC(beta=0.5), "initial": {"x": 1e6}, "return_delay": 0.07},
+        "b": {"law": fc.LDCC, "access_delay": 0.004, "initial": {"x": 2e5}},
+    }
+    long, *cross = ({name: flow} for name, flow in flows.items())
+    return fc.parking_lot(long, cross, links)
 
 
 def join(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
-    """At an instant at which a flow stops, the first run shows the rate before, the second the
-    rate after.
-    """
+    """Where a flow stops, the first run has the rate before, the second that after."""
     parts = [ds.drop_vars("final_state") for ds in (first.isel(time=slice(0, -1)), second)]
     return xr.concat(parts, "time", combine_attrs="override")
 
 
 def agree(whole: xr.Dataset, parts: xr.Dataset, most: float) -> None:
     np.testing.assert_allclose(parts.time, whole.time, atol=1e-12)
-    for name, scale in (
-        ("rate", 3e6),
-        ("one_way_delay", 0.1),
-        ("backlog", 3e5),
-        ("loss", 1.0),
-        ("entered", 1e8),
-    ):
+    scales = {"rate": 3e6, "one_way_delay": 0.1, "backlog": 3e5, "loss": 1.0, "entered": 1e8}
+    for name, scale in scales.items():
         worst = np.abs(parts[name].values - whole[name].values).max() / scale
         assert worst < most, (name, worst)
 
@@ -66,8 +56,7 @@ def cut(
     net: fc.Network, at: float, until: float, rtol: float = 1e-8, **options: Any
 ) -> tuple[Any, Any]:
     options |= {"rtol": rtol, "atol": rtol / 100}
-    n = round(until / 0.1)
-    m = round(at / 0.1)
+    n, m = round(until / 0.1), round(at / 0.1)
     times = np.linspace(0, until, n + 1)
     whole = fc.simulate(net, until, t_eval=times, **options)
     first = fc.simulate(net, at, t_eval=times[: m + 1], **options)
@@ -75,7 +64,7 @@ def cut(
     return whole, join(first, second)
 
 
-@pytest.mark.parametrize("at", [25.0, 0.03, 0.2])
+@pytest.mark.parametrize("at", [25.0, 0.03])
 def test_sixty_seconds_in_two_parts(at: float) -> None:
     """Also cut within the first round trip, where the past before time 0 is still heard of."""
     net = dumbbell()
@@ -100,42 +89,34 @@ def test_cut_with_a_full_buffer_and_an_empty_queue() -> None:
 
 @pytest.mark.parametrize("delays", ["fifo", "frozen"])
 def test_cut_on_a_parking_lot_with_access_delays(delays: str) -> None:
-    agree(
-        *cut(lot(start=[0, 5.0, 8.0], stop=[3.0, 7.0, math.inf]), 7.0, 12.0, delays=delays),
-        most=2e-7,
-    )
+    net = lot(start=[0, 5.0, 8.0], stop=[3.0, 7.0, math.inf])
+    agree(*cut(net, 7.0, 12.0, delays=delays), most=2e-7)
 
 
 def test_cut_where_the_law_reads_its_own_past_and_links_have_prices() -> None:
-    net = (
-        fc.Network()
-        .link("p", fc.DualLink, capacity=3e6, delay=0.02)
-        .link("q", fc.DropTail, capacity=4e6, delay=0.01)
-    )
+    net = fc.Network().link("p", fc.DualLink, capacity=3e6, delay=0.02)
+    net.link("q", fc.DropTail, capacity=4e6, delay=0.01)
     net.flow("a", fc.PrimalDual, route=["p", "q"], initial={"x": 5e5})
-    net.flow(
-        "b",
-        fc.CBR(rate=5e5),
-        route=["q"],
-        pattern={"kind": "poisson", "mean_rate": 1e6, "interval": 0.3},
-    )
+    pattern = {"kind": "poisson", "mean_rate": 1e6, "interval": 0.3}
+    net.flow("b", fc.CBR(rate=5e5), route=["q"], pattern=pattern)
     agree(*cut(net, 3.0, 8.0), most=2e-7)
     net = dumbbell(buffer=2e5).flow("r", fc.Reno, route=["l"], initial={"W": 4.0})
     agree(*cut(net, 4.0, 8.0), most=3e-7)
 
 
 def test_what_changes_at_the_restart_is_what_a_schedule_changes() -> None:
-    """Capacities and new flows: the run in one part has them in its schedule."""
+    """Capacities, new flows, and a link for one: the run in one part has them in its schedule."""
+    aside: Any = {"capacity": 4e6, "delay": 0.01}
+    heard: Any = {"route": ["aside", "l1"], "initial": {"x": 2e5}}
     whole_net = lot().with_link("l0", capacity=[(0, 3e6), (5, 2e6)])
     whole_net = whole_net.flow("new", fc.CBR(rate=3e5), route=["l0", "l1"], start=5.0, stop=9.0)
+    whole_net.link("aside", fc.DropTail, **aside).flow("late", fc.LDCC, start=5.0, **heard)
     options: dict[str, Any] = {"rtol": 1e-8, "atol": 1e-10}
     whole = fc.simulate(whole_net, 12.0, t_eval=np.linspace(5, 12, 71), **options)
     first = fc.simulate(lot(), 5.0, **options)
-    later = (
-        lot()
-        .with_link("l0", capacity=2e6)
-        .flow("new", fc.CBR(rate=3e5), route=["l0", "l1"], stop=9.0)
-    )
+    later = lot().with_link("l0", capacity=2e6)
+    later.flow("new", fc.CBR(rate=3e5), route=["l0", "l1"], stop=9.0)
+    later.link("aside", fc.DropTail, **aside).flow("late", fc.LDCC, **heard)
     second = fc.simulate(later, 12.0, restart=first, samples=71, **options)
     agree(whole, second, 2e-7)
     stopped = fc.simulate(lot().with_flow("a", stop=5.0), 7.0, restart=first, **options)
@@ -147,17 +128,14 @@ def test_new_parameters_are_felt_from_the_restart_on() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.02)
     net.flow("u", fc.CBR(rate=1e6), route=["l"], access_delay=0.3)
     first = fc.simulate(net, 2.0)
-    second = fc.simulate(
-        net.with_flow("u", law=fc.CBR(rate=2e6)), 4.0, restart=first, t_eval=[2.0, 2.2, 2.4, 4.0]
-    )
+    net = net.with_flow("u", law=fc.CBR(rate=2e6))
+    second = fc.simulate(net, 4.0, restart=first, t_eval=[2.0, 2.2, 2.4, 4.0])
     np.testing.assert_allclose(second.rate[:, 0], 2e6)
     np.testing.assert_allclose(second.arrival_rate[:, 0], [1e6, 1e6, 2e6, 2e6])
     np.testing.assert_allclose(second.entered[-1, 0], 2.3e6 + 1.7 * 2e6, rtol=1e-12)
     ldcc = fc.simulate(dumbbell(), 5.0)
-    more = fc.simulate(
-        dumbbell().with_flow("f0", law=fc.LDCC(w=60e3)), 400.0, restart=ldcc, samples=11
-    )
-    rest = fc.equilibrium(dumbbell().with_flow("f0", law=fc.LDCC(w=60e3)))
+    net = dumbbell().with_flow("f0", law=fc.LDCC(w=60e3))
+    more, rest = fc.simulate(net, 400.0, restart=ldcc, samples=11), fc.equilibrium(net)
     np.testing.assert_allclose(more.rate[-1], rest.rate, rtol=1e-4)
 
 
@@ -174,90 +152,48 @@ def test_the_state_survives_files_and_further_restarts(tmp_path: Path, engine: A
     agree(whole, third, 1e-5)
 
 
-def _refusals() -> dict[str, tuple[fc.Network, dict[str, Any], str]]:
-    net = lot()
-    return {
-        "no state": (
-            net,
-            {"restart": xr.Dataset()},
-            "without the variable final_state; give a result of simulate",
-        ),
-        "earlier": (
-            net,
-            {"until": 1.0},
-            "until is 1 s, and restart ends at 2 s; give a later time",
-        ),
-        "delays": (
-            net,
-            {"delays": "frozen"},
-            "restart is from a run with delays='fifo'; give the same",
-        ),
-        "flow gone": (net.without_flow("a"), {}, "restart has a flow 'a', which the network lacks"),
-        "law": (
-            net.with_flow("a", law=fc.CBR, initial=None),
-            {},
-            "the law of flow 'a' is not that of the run",
-        ),
-        "delay": (
-            net.with_link("l1", delay=0.5),
-            {},
-            "the delay of link 'l1' is 0.5 s, in restart 0.02 s",
-        ),
-        "access": (
-            net.with_flow("a", access_delay=0.1),
-            {},
-            "the access_delay of flow 'a' is 0.1, in restart 0",
-        ),
-        "route": (
-            net.with_flow("long", route=["l0"]),
-            {},
-            "the route of flow 'long' is not that of the run",
-        ),
-        "past": (
-            net.with_flow("a", start=1.0),
-            {},
-            "start and stop of flow 'a' differ from the run in restart before",
-        ),
-        "early": (
-            lot().flow("n", fc.CBR, route=["l0"], start=1),
-            {},
-            "starts before its end at 2 s",
-        ),
-        "far": (
-            lot().flow("n", fc.LDCC, route=["l0"], return_delay="9 s"),
-            {},
-            "hears of what was sent .* s ago",
-        ),
-        "priced": (
-            net.copy().link("n", fc.DualLink, capacity=1e6),
-            {},
-            "link 'n' is not in the run of restart",
-        ),
-        "soon": (
-            net.with_flow("long", law=fc.LDCC(beta=0.3)),
-            {"until": 2.001},
-            "before the new parameters of flow",
-        ),
-    }
+LOT = lot()
+NEW: Any = {"law": fc.LDCC, "route": ["l0"]}
+REFUSALS: list[tuple[fc.Network, dict[str, Any], str]] = [
+    (LOT, {"restart": xr.Dataset()}, "without the variable final_state; give a result of simulate"),
+    (LOT, {"until": 1.0}, "until is 1 s, and restart ends at 2 s; give a later time"),
+    (LOT, {"until": 2.0}, "until is 2 s, and restart ends at 2 s; give a later time"),
+    (LOT, {"delays": "frozen"}, "restart is from a run with delays='fifo'; give the same"),
+    (LOT.without_flow("a"), {}, "restart has a flow 'a', which the network lacks"),
+    (LOT.with_flow("a", law=fc.CBR, initial=None), {}, "law of flow 'a' is not that of the run"),
+    (LOT.with_link("l1", delay=0.5), {}, "the delay of link 'l1' is 0.5 s, in restart 0.02 s"),
+    (LOT.with_flow("a", access_delay=0.1), {}, "access_delay of flow 'a' is 0.1, in restart 0"),
+    (LOT.with_flow("long", route=["l0"]), {}, "the route of flow 'long' is not that of the run"),
+    (
+        LOT.with_flow("a", start=1.0),
+        {},
+        "start and stop of flow 'a' differ from the run in restart",
+    ),
+    (lot().flow("n", **NEW, start=1), {}, "starts before its end at 2 s"),
+    (lot().flow("n", **NEW, return_delay="9 s"), {}, "hears of what was sent .* s ago"),
+    (lot().link("n", fc.DualLink, capacity=1e6), {}, "link 'n' is not in the run of restart"),
+    (LOT.with_flow("long", law=fc.LDCC(beta=0.3)), {"until": 2.001}, "before the new parameters"),
+]
 
 
-@pytest.mark.parametrize("case", _refusals())
-def test_what_does_not_fit_is_refused_with_the_remedy(case: str) -> None:
-    net, options, words = _refusals()[case]
-    first = fc.simulate(lot(), 2.0)
-    arguments: dict[str, Any] = {"until": 3.0, "restart": first} | options
+@pytest.mark.parametrize(("net", "options", "words"), REFUSALS)
+def test_what_does_not_fit_is_refused_with_the_remedy(
+    net: fc.Network, options: Any, words: str
+) -> None:
+    arguments: Any = {"until": 3.0, "restart": fc.simulate(LOT, 2.0)} | options
     with pytest.raises(InvalidInput, match=words):
         fc.simulate(net, **arguments)
 
 
+def _flipped(state: Any) -> Any:
+    state[len(state) // 2] ^= 1
+    return state
+
+
 DAMAGE: dict[str, Callable[[Any], Any]] = {
     "nothing": lambda state: state[:0],
-    "a part": lambda state: state[: len(state) // 2],
     "all but the end": lambda state: state[:-1],
-    "a bit flipped": lambda state: np.where(
-        np.arange(len(state)) == len(state) // 2, state ^ 1, state
-    ),
-    "zeros": np.zeros_like,
+    "a bit flipped": _flipped,
     "numbers": lambda state: state.astype(float),
     "text": lambda state: state.astype(str),
     "an archive of another": lambda state: np.frombuffer(_archive(), dtype=np.uint8),
@@ -273,21 +209,16 @@ def _archive() -> bytes:
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_final_state_that_is_not_as_it_was_is_refused(damage: str) -> None:
     first = fc.simulate(dumbbell(), 0.5)
-    state = DAMAGE[damage](first.final_state.values)
+    state = DAMAGE[damage](first.final_state.values.copy())
     changed = first.drop_vars("final_state").assign(final_state=("final_state_byte", state))
-    with pytest.raises(
-        InvalidInput, match=r"the final_state of restart is damaged.*; give a result of simulate"
-    ):
+    with pytest.raises(InvalidInput, match=r"restart is damaged.*; give a result of simulate"):
         fc.simulate(dumbbell(), 1.0, restart=changed)
 
 
 def test_a_buffer_must_hold_what_is_queued() -> None:
     first = fc.simulate(dumbbell(), 10.0)
     assert float(first.backlog[-1, 0]) > 1e4
-    with pytest.raises(
-        InvalidInput,
-        match="the buffer of link 'l' is 10000 bit, and .* bit are queued at the restart",
-    ):
+    with pytest.raises(InvalidInput, match="the buffer of link 'l' is 10000 bit, and .* queued at"):
         fc.simulate(dumbbell(buffer=1e4), 20.0, restart=first)
 
 
@@ -296,14 +227,9 @@ def test_ticks_and_refractory_times_go_on(end: float) -> None:
     """Cut between jumps, on a tick, while losses are heard of, and in a refractory time."""
     rate, every = symbols("rate every", positive=True)
     sampled = fc.Source(
-        "Sampled",
-        flow={rate: 0},
-        out={"rate": rate},
-        params={every: 0.5},
-        units={rate: "bit/s", every: "s"},
-        initial={rate: 1e5},
-        ticks=(fc.Tick(every, {rate: 1.05 * rate}),),
-    )
+        "Sampled", {rate: 0}, {"rate": rate}, {every: 0.5}, {rate: "bit/s", every: "s"},
+        initial={rate: 1e5}, ticks=(fc.Tick(every, {rate: 1.05 * rate}),),
+    )  # fmt: skip
     net = fc.Network().link("l", fc.DropTail, capacity=1e7, delay=0.025, buffer=3e5)
     net.flow("a", fc.AIMD, route=["l"]).flow("b", sampled, route=["l"], access_delay=0.01, start=0)
     whole, first = (fc.simulate(net, stop, rtol=1e-9, atol=1e-12) for stop in (12.0, end))

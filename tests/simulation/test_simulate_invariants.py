@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,11 @@ from hypothesis import strategies as st
 from benchmarks.reference.cases import CASES
 from fluidcc.links import DropTail
 from fluidcc.network import Network
+from fluidcc.numerics.fluid import state as s
+from fluidcc.numerics.fluid.entry import advance
+from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
+from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources import CBR, LDCC, Reno
 from tests.simulated import MBIT, network, one_link
 
@@ -32,29 +37,18 @@ def _conserved(ds: object, link: str) -> np.ndarray:
     stop=st.floats(1.0, 4.0),
 )
 def test_queues_conserve_flow(
-    capacities: list[float], delays: list[float], buffers: list[float | None], rates: list[float],
-    cross: float,
-    stop: float,
-) -> None:  # fmt: skip
-    """What leaves one link enters the next a propagation delay later, nothing lost or made, in
-    random chains.
-    """
+    capacities: Any, delays: Any, buffers: Any, rates: Any, cross: float, stop: float
+) -> None:
+    """What leaves one link enters the next a propagation delay later, in random chains."""
     net = Network()
     names = [f"l{k}" for k in range(len(capacities))]
     for k, name in enumerate(names):
         net.link(name, DropTail, capacity=capacities[k] * MBIT, delay=delays[k], buffer=buffers[k])
     for k, rate in enumerate(rates):
-        net.flow(
-            f"f{k}",
-            LDCC,
-            route=names,
-            start=0.1 * k,
-            return_delay=0.03 + 0.01 * k,
-            initial={"x": rate * MBIT},
-        )
-    net.flow(
-        "late", CBR(rate=cross * MBIT), route=names[1:], start=0.5, stop=stop, return_delay=0.1
-    )
+        when = {"start": 0.1 * k, "return_delay": 0.03 + 0.01 * k}
+        net.flow(f"f{k}", LDCC, route=names, initial={"x": rate * MBIT}, **when)
+    late = CBR(rate=cross * MBIT)
+    net.flow("late", late, route=names[1:], start=0.5, stop=stop, return_delay=0.1)
     t = np.linspace(0, 5, 26)
     eval_at = np.unique(np.concatenate([t, *(t + d for d in delays[: len(names)])]))
     ds = simulate(net, 6, t_eval=eval_at[eval_at <= 6], rtol=1e-7, atol=1e-10)
@@ -64,19 +58,15 @@ def test_queues_conserve_flow(
         entered = ds.entered.sel(link=down).values[position]
         if k == 0:
             entered = entered - cross * MBIT * np.clip(t + delays[0] - 0.5, 0, stop - 0.5)
-        np.testing.assert_allclose(
-            entered, left[np.searchsorted(ds.time.values, t)], atol=2e-5 * MBIT
-        )
+        then = left[np.searchsorted(ds.time.values, t)]
+        np.testing.assert_allclose(entered, then, atol=2e-5 * MBIT)
     assert float(ds.backlog.min()) >= 0.0
-    finite = [k for k, b in enumerate(buffers[: len(names)]) if b is not None]
-    for k in finite:
-        assert float(ds.backlog[:, k].max()) <= buffers[k] * (1 + 1e-9)  # type: ignore[operator]
+    for k, buffer in enumerate(buffers[: len(names)]):
+        assert buffer is None or float(ds.backlog[:, k].max()) <= buffer * (1 + 1e-9)
 
 
 def test_links_without_delay_see_the_present() -> None:
-    """Three links in a row, no propagation delay between them: the narrowest holds the queue,
-    nothing is lost.
-    """
+    """The narrowest of three links in a row holds the queue, and nothing is lost."""
     net = Network()
     for name, capacity in (("a", 3.2), ("b", 3.0), ("c", 1.0)):
         net.link(name, DropTail, capacity=capacity * MBIT)
@@ -90,9 +80,7 @@ def test_links_without_delay_see_the_present() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 1e-7, 0.01])
 def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
-    """Flows that cross two links in opposite order pass each kink on for ever; landings may not
-    multiply with it.
-    """
+    """Opposite orders pass each kink on for ever; landings may not multiply with it."""
     net = Network()
     for name, capacity in (("a", 2.0), ("b", 2.2), ("c", 2.4)):
         net.link(name, DropTail, capacity=capacity * MBIT, delay=delay)
@@ -100,9 +88,7 @@ def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
     for k, (name, route) in enumerate(routes.items()):
         net.flow(name, LDCC, route=list(route), return_delay=0.03 + 0.004 * k, start=0.1 * k)
     rough, fine = simulate(net, 8), simulate(net, 8, rtol=1e-9)
-    assert (
-        rough.attrs["breaking_points"] < 100_000
-    )  # unbounded, they are millions, and at no delay without end
+    assert rough.attrs["breaking_points"] < 100_000  # unbounded, they are millions
     assert rough.attrs["untracked_breaking_points"] > 0
     np.testing.assert_allclose(rough.rate[-1], fine.rate[-1], rtol=1e-5)
     np.testing.assert_allclose(rough.queueing_delay[-1], fine.queueing_delay[-1], atol=1e-6)
@@ -122,17 +108,11 @@ def test_equal_flows_stay_equal_and_groups_do_not_matter() -> None:
 
 def test_the_history_is_bounded() -> None:
     """A run ten times as long needs no more memory for its past."""
-    from fluidcc.numerics.fluid import state as s
-    from fluidcc.numerics.fluid.entry import advance
-    from fluidcc.simulation.layout import lay_out
-    from fluidcc.simulation.workspace import Workspace
-
     case = next(case for case in CASES if case.name == "limit_cycle")
     sizes = []
     for until in (20.0, 200.0):
-        space = Workspace(
-            lay_out(network(case)), np.array([0.0, until]), until, rtol=1e-6, atol=1e-9, patterns={}
-        )
+        layout, times = lay_out(network(case)), np.array([0.0, until])
+        space = Workspace(layout, times, until, rtol=1e-6, atol=1e-9, patterns={})
         hops = 1  # the run begins
         while (code := advance(space.F, space.I, 0, hops, 0.0)) != s.DONE:
             assert code in (s.GROW_RING, s.PAUSED)

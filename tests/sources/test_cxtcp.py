@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from tests.sources.networks import on_one_link
 
 C = 10e6
 
 
 def net(*laws: fc.Source) -> fc.Network:
-    n = fc.Network().link("l", fc.DropTail, capacity=C, delay=0.025, buffer=0.2 * C)
-    for i, law in enumerate(laws):
-        n.flow(f"f{i}", law, route=["l"])
-    return n
+    return on_one_link(C, *laws, buffer=0.2 * C)
 
 
 def test_alone_it_rests_where_its_draws_are_the_loss_that_its_window_needs() -> None:

@@ -11,6 +11,7 @@ from sympy import lambdify
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.symbols import e, e_b, packet, pi, unfold, x_tau
+from tests.sources.networks import marking
 
 PACKET, C = 12000.0, 30e6
 
@@ -152,11 +153,7 @@ def test_dccp_halves_when_one_packet_has_been_marked_since_the_last_round() -> N
     """At a constant mark ratio p it is a sawtooth of AIMD: about sqrt(1.5/p) packets on average
     for small p.
     """
-    queue = fc.DropTail
-    marks = fc.Link("Marks", flow=queue.flow, out={"mark": 0.002}, units=queue.units,
-    queue=queue.queue,
-                    lower=queue.lower, initial=queue.initial)  # fmt: skip
-    net = fc.Network().link("l", marks, capacity=1e9, delay=0.05)
+    net = fc.Network().link("l", marking(0.002), capacity=1e9, delay=0.05)
     net.flow("f", fc.DCCP, route=["l"], packet=PACKET, return_delay=0.05)
     ds = fc.simulate(net, 200, samples=20001)
     W = ds.DCCP_W.values[10000:, 0]

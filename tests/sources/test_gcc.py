@@ -8,15 +8,13 @@ import pytest
 import fluidcc as fc
 from fluidcc.formulas import response
 from fluidcc.symbols import edot, pi, unfold, x_tau
+from tests.sources.networks import marking, on_one_link
 
 CAPACITY, DELAY = 2e6, 0.025
 
 
-def net(*laws: fc.Source, buffer: float | None = None, **kwargs: dict[str, float]) -> fc.Network:
-    n = fc.Network().link("l", fc.DropTail, capacity=CAPACITY, delay=DELAY, buffer=buffer)
-    for i, law in enumerate(laws):
-        n.flow(f"f{i}", law, route=["l"], initial=kwargs.get(f"f{i}"))
-    return n
+def net(*laws: fc.Source, buffer: float | None = None) -> fc.Network:
+    return on_one_link(CAPACITY, *laws, buffer=buffer)
 
 
 def test_the_modes_follow_one_another_as_the_automaton_says() -> None:
@@ -42,21 +40,15 @@ def test_a_cut_leaves_a_part_of_what_is_received() -> None:
 
 def test_flows_that_move_together_never_get_nearer() -> None:
     """Both the increase and the decrease multiply: what the ratio of two rates is, it stays."""
-    n = net(fc.GCC, fc.GCC, f0={"A": 2e5}, f1={"A": 6e5})
+    n = net(fc.GCC, fc.GCC).with_flow("f0", initial={"A": 2e5}).with_flow("f1", initial={"A": 6e5})
     ds = fc.simulate(n, 100, samples=1001)
     assert ds.attrs["jumps"] > 20
     np.testing.assert_allclose(ds.rate[:, 1] / ds.rate[:, 0], 3.0, rtol=1e-6)
 
 
 def test_losses_limit_it_by_the_tcp_friendly_rate() -> None:
-    """On a path that drops one packet in fifty whatever is sent, the rate is that of the
-    equation.
-    """
-    from sympy import symbols
-
-    ratio = symbols("ratio", nonnegative=True)
-    lossy = fc.Link("Lossy", out={"mark": ratio}, params={ratio: 0.02}, units={ratio: "1"})
-    n = fc.Network().link("l", lossy, capacity=1e9, delay=DELAY)
+    """On a path that marks one packet in fifty whatever is sent, the rate is the equation's."""
+    n = fc.Network().link("l", marking(0.02), capacity=1e9, delay=DELAY)
     n.flow("f", fc.GCC, route=["l"], initial={"A": 2e6})
     ds = fc.simulate(n, 30)
     assert float(ds.rate[-1, 0]) == pytest.approx(response.tfrc(0.02, 2 * DELAY), rel=1e-5)

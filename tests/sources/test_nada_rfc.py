@@ -6,29 +6,22 @@ import math
 
 import numpy as np
 import pytest
-from sympy import symbols
 
 import fluidcc as fc
+from tests.sources.networks import marking, on_one_link
 
 R_MAX, R_MIN, DELAY, X_REF = 1.5e6, 150e3, 0.025, 0.01
 
 
-def one_link(capacity: float, *laws: fc.Source, buffer: float | None = None) -> fc.Network:
-    net = fc.Network().link("l", fc.DropTail, capacity=capacity, delay=DELAY, buffer=buffer)
-    for i, law in enumerate(laws):
-        net.flow(f"f{i}", law, route=["l"])
-    return net
-
-
 @pytest.mark.parametrize("capacity", [0.4e6, 0.8e6, 1.2e6])
 def test_the_queueing_delay_at_rest_is_x_ref_r_max_over_r(capacity: float) -> None:
-    ds = fc.simulate(one_link(capacity, fc.NADA8698), 120)
+    ds = fc.simulate(on_one_link(capacity, fc.NADA8698), 120)
     assert float(ds.rate[-1, 0]) == pytest.approx(capacity, rel=1e-9)
     assert float(ds.queueing_delay[-1, 0]) == pytest.approx(X_REF * R_MAX / capacity, rel=1e-9)
 
 
 def test_rates_are_shared_by_priority() -> None:
-    ds = fc.simulate(one_link(1.2e6, fc.NADA8698, fc.NADA8698(prio=2)), 200)
+    ds = fc.simulate(on_one_link(1.2e6, fc.NADA8698, fc.NADA8698(prio=2)), 200)
     np.testing.assert_allclose(ds.rate[-1], [0.4e6, 0.8e6], rtol=1e-4)
 
 
@@ -37,11 +30,7 @@ def test_it_starts_by_half_its_rate_a_period_until_a_queue_is_seen() -> None:
     being half a period.
     """
     law = fc.NADA8698(LOGWIN=1e-3)
-    net = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=10e6, delay=DELAY)
-        .flow("f", law, route=["l"], start=0)
-    )
+    net = on_one_link(10e6).flow("f", law, route=["l"], start=0)
     ds = fc.simulate(net, 0.75, t_eval=0.1 * np.arange(1, 8) + 1e-6)
     gain, rate, before = 0.05 / 0.27, [R_MIN], [0.0, R_MIN]
     for k in range(
@@ -55,7 +44,7 @@ def test_it_starts_by_half_its_rate_a_period_until_a_queue_is_seen() -> None:
 
 def test_with_a_queue_it_updates_gradually() -> None:
     """(5) to (7) from tick to tick, the delay being what is known at each."""
-    net = one_link(1e6, fc.NADA8698(R_max=3e6))
+    net = on_one_link(1e6, fc.NADA8698(R_max=3e6))
     ticks = 0.1 * np.arange(1, 200)
     before, after = (
         fc.simulate(net, 20, t_eval=ticks + d, rtol=1e-10, atol=1e-12) for d in (-1e-9, 1e-9)
@@ -73,10 +62,8 @@ def test_with_a_queue_it_updates_gradually() -> None:
 @pytest.mark.parametrize(("marked", "scale"), [(0.0, 0.01), (1.0, 0.002)])
 def test_a_ratio_of_losses_or_marks_is_a_delay_by_its_square(marked: float, scale: float) -> None:
     """scale (p/0.01)^2 = x_ref R_max/r without a queue."""
-    ratio = symbols("ratio", nonnegative=True)
     p = 0.02
-    lossy = fc.Link("Lossy", out={"mark": ratio}, params={ratio: p}, units={ratio: "1"})
-    net = fc.Network().link("l", lossy, capacity=1e9, delay=DELAY)
+    net = fc.Network().link("l", marking(p), capacity=1e9, delay=DELAY)
     ds = fc.simulate(net.flow("f", fc.NADA8698(marked=marked), route=["l"]), 120)
     wanted = min(X_REF * R_MAX / (scale * (p / 0.01) ** 2), R_MAX)
     assert float(ds.rate[-1, 0]) == pytest.approx(wanted, rel=1e-4)
@@ -88,7 +75,7 @@ def test_after_a_loss_a_long_queue_counts_for_less() -> None:
     """
     shares = {}
     for name, threshold in (("warped", 0.05), ("plain", 1e3)):
-        net = one_link(3e6, fc.NADA8698(QTH=threshold, R_max=3e6), fc.AIMD, buffer=0.2 * 3e6)
+        net = on_one_link(3e6, fc.NADA8698(QTH=threshold, R_max=3e6), fc.AIMD, buffer=0.2 * 3e6)
         ds = fc.simulate(net, 120, samples=1201)
         shares[name] = float(ds.rate[300:, 0].mean())
     assert shares["warped"] > 1.3 * shares["plain"]
@@ -99,7 +86,7 @@ def test_it_queues_less_than_the_form_of_2013_where_capacity_is_scarce() -> None
     even = R_MAX * (1 - X_REF / DELAY)
     for capacity in (0.7 * even, 1.3 * even):
         new, old = (
-            float(fc.simulate(one_link(capacity, law), 200).queueing_delay[-1, 0])
+            float(fc.simulate(on_one_link(capacity, law), 200).queueing_delay[-1, 0])
             for law in (fc.NADA8698, fc.NADA)
         )
         assert (new < old) == (capacity < even)

@@ -11,6 +11,7 @@ import fluidcc as fc
 from fluidcc.formulas import response
 from fluidcc.sources.tfrc import WEIGHTS
 from fluidcc.symbols import e, e_b, packet, unfold
+from tests.sources.networks import marking
 
 C = 10e6
 NAMES = [f"TFRC_{name}" for name in ("s0", *(f"I{m}" for m in range(1, 9)))]
@@ -62,10 +63,7 @@ def test_slow_start_doubles_each_round_trip_until_one_packet_is_marked() -> None
     intervals are those of R.
     """
     p, trip, v0, size = 0.002, 0.1, 3.0, 8000.0
-    marks = fc.Link("Marks", flow=fc.DropTail.flow, out={"mark": p}, units=fc.DropTail.units,
-    queue=fc.DropTail.queue,
-                    lower=fc.DropTail.lower, initial=fc.DropTail.initial)  # fmt: skip
-    net = fc.Network().link("l", marks, capacity=1e9, delay=trip / 2)
+    net = fc.Network().link("l", marking(p), capacity=1e9, delay=trip / 2)
     net.flow("f", fc.SlowStartTFRC(v0=v0), route=["l"], packet=size, return_delay=trip / 2, start=0)
     whole = int(np.log2(1 + 1 / (p * v0)))
     window = v0 * 2**whole  # of the round trip in which the mark was made

@@ -1,6 +1,4 @@
-"""Run by test_store: sweeps that are killed with SIGKILL at random moments, and resumed. Prints
-what was found.
-"""
+"""Run by test_store: sweeps killed with SIGKILL at random moments, and resumed."""
 
 from __future__ import annotations
 
@@ -42,7 +40,6 @@ def sweep(folder: Path, log: Path) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether all variables are, to the last bit."""
     return set(one) == set(other) and all(
         one[name].values.tobytes() == other[name].values.tobytes() for name in one
     )

@@ -1,6 +1,4 @@
-"""The bar of a sweep: points, their rate and the time to go, in a terminal and in Jupyter, and
-after a resumption.
-"""
+"""The bar of a sweep: points, their rate and the time to go, also after a resumption."""
 
 from __future__ import annotations
 
@@ -85,11 +83,8 @@ def test_in_jupyter(tmp_path: Path) -> None:
         "fc.sweep(slow, {'x': list(range(30))}, executor='serial', chunk=3)",
     ]
     book.cells = [nbformat.v4.new_code_cell("\n".join(lines))]
-    client.NotebookClient(
-        book, timeout=120, resources={"metadata": {"path": str(Path(__file__).parents[2])}}
-    ).execute()
-    said = json.dumps(
-        [output for output in book.cells[0].outputs if output.output_type != "execute_result"]
-    )
+    where = {"metadata": {"path": str(Path(__file__).parents[2])}}
+    client.NotebookClient(book, timeout=120, resources=where).execute()
+    said = json.dumps([out for out in book.cells[0].outputs if out.output_type != "execute_result"])
     assert "sweep" in said
     assert "of 30 points" in said

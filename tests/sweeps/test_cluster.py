@@ -42,9 +42,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[Any]:
-    """A loop for all clients here: on a busy machine one that Dask starts may not run in its ten
-    seconds.
-    """
+    """A loop for all clients here: one that Dask starts may be too late on a busy machine."""
     started: Future[Any] = Future()
 
     async def main() -> None:
@@ -52,9 +50,7 @@ def loop() -> Iterator[Any]:
         started.set_result((tornado.IOLoop.current(), ended))
         await ended.wait()
 
-    thread = threading.Thread(
-        target=lambda: asyncio.run(main()), name="loop of the tests", daemon=True
-    )
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
     one, ended = started.result()
     yield one
@@ -65,9 +61,7 @@ def loop() -> Iterator[Any]:
 
 @contextmanager
 def scheduler(folder: Path, workers: int) -> Iterator[str]:
-    """A scheduler and workers as the commands of Dask start them, however long that takes; its
-    address.
-    """
+    """The address of a scheduler with workers, as the commands of Dask start them."""
     file = folder / "scheduler.json"
     patient = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s"}
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": patient}
@@ -77,11 +71,8 @@ def scheduler(folder: Path, workers: int) -> Iterator[str]:
     with ExitStack() as parts:
         started = []
         for arguments in (one, *[some] * workers):
-            started.append(
-                parts.enter_context(
-                    subprocess.Popen([sys.executable, "-m", "dask", *arguments], **quiet)
-                )
-            )
+            command = [sys.executable, "-m", "dask", *arguments]
+            started.append(parts.enter_context(subprocess.Popen(command, **quiet)))
             parts.callback(started[-1].terminate)
         while not file.exists():
             assert [part.poll() for part in started] == [None] * len(started)
@@ -99,18 +90,13 @@ def client(loop: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
         yield one
 
 
-def network() -> fc.Network:
-    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms")
-    return net.flow("a", fc.LDCC, route=["l"], initial={"x": 1e5})
-
-
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_bits(client: Any) -> None:
+    net = fc.dumbbell([fc.LDCC], {"capacity": "3 Mbit/s", "delay": "25 ms"})
     grid = {"beta": np.linspace(0.1, 0.3, 6), "w": [2e4, 3e4]}
-    here = fc.sweep(network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor="serial")
-    there = fc.sweep(
-        network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor=client, chunk=2
-    )
+    what: Any = net, grid, ["mean_rate", "equilibrium_rtt"]
+    here = fc.sweep(*what, until=3, executor="serial")
+    there = fc.sweep(*what, until=3, executor=client, chunk=2)
     assert there.attrs["failed"] == 0
     for name in ("mean_rate", "equilibrium_rtt"):
         assert there[name].values.tobytes() == here[name].values.tobytes()
@@ -120,9 +106,8 @@ def test_settings_for_sweeps_are_settings_of_dask(capsys: pytest.CaptureFixture[
     """Of this version of it: a name that Dask does not know would do nothing, without a word."""
     main(["dask-config"])
     (ours,) = dask.config.collect_yaml([capsys.readouterr().out.strip()])
-    (known,) = dask.config.collect_yaml(
-        [str(Path(distributed.__file__).with_name("distributed.yaml"))]
-    )
+    settings = Path(distributed.__file__).with_name("distributed.yaml")
+    (known,) = dask.config.collect_yaml([str(settings)])
 
     def names(of: Any, before: str = "") -> Iterator[str]:
         for key, value in of.items():
@@ -182,12 +167,7 @@ def test_the_command_with_a_scheduler(
 @pytest.mark.slow
 @pytest.mark.usefixtures("on_the_loop")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1", "carrier://pigeon:1"])
-def test_no_scheduler(
-    address: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_scheduler(address: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     """What is no address is not tried: a client that fails so waits for 20 s in the end."""
     made: list[Any] = []
     make = distributed.Client
@@ -233,9 +213,8 @@ def test_workers_without_fluidcc_are_refused(client: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(execute, "_asked", WeakKeyDictionary())
     client.run(blind, True)
     try:
-        with pytest.raises(
-            InvalidInput, match=r"worker tcp://.* cannot import fluidcc, nor can 1 more; install it"
-        ):
+        says = r"worker tcp://.* cannot import fluidcc, nor can 1 more; install it"
+        with pytest.raises(InvalidInput, match=says):
             fc.sweep(squared, {"x": [1.0, 2.0]}, executor=client)
     finally:
         client.run(blind, False)

@@ -35,7 +35,7 @@ class Pickling:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["serial", "threads", "processes", None])
-@pytest.mark.parametrize("chunk", [1, 7, 1000, None])
+@pytest.mark.parametrize("chunk", [7, None])
 @pytest.mark.parametrize("stored", [False, True])
 def test_every_point_once(executor: Any, chunk: Any, stored: bool, tmp_path: Path) -> None:
     log = tmp_path / "log"
@@ -50,17 +50,13 @@ def test_every_point_once(executor: Any, chunk: Any, stored: bool, tmp_path: Pat
     found = fc.sweep(measured, grid, executor=executor, workers=2, chunk=chunk, **store)
     assert found.value.values.tolist() == [2.0 * x for x in range(40)]
     seen = log.read_text().split()
-    assert sorted(map(float, seen)) == [0, *range(40)], (
-        "the first one tells the form of the results"
-    )
+    assert sorted(map(float, seen)) == [0, *range(40)], "the first one tells the form of results"
 
 
-@pytest.mark.parametrize("workers", [1, 2, 50, 500, 2000])
+@pytest.mark.parametrize("workers", [1, 50, 2000])
 @pytest.mark.parametrize("seconds", [0.3, 10.0, 1e3, 1e5])
 def test_a_scheduler_keeps_up_with_a_long_sweep(seconds: float, workers: int) -> None:
-    """Half of its time is for sending chunks, unless there would be too few of them for all to
-    work.
-    """
+    """Half of its time is for sending chunks, unless they would be too few for all to work."""
     here = seconds_in_a_chunk(seconds, workers)
     assert here == min(SPAN, seconds / (FEWEST * workers))
     there = seconds_in_a_chunk(seconds, workers, cluster=True)

