@@ -2,25 +2,34 @@
 
 A paper's claims are the tables of ``claims.toml`` in its folder. The table ``[runs.fig5_fair]`` has
 the words: what the paper says and prints, what was found, and why. The function ``fig5_fair`` of
-``runs.py`` tests it: it takes the `Claim` and returns what one of its methods makes of the result.
+``runs.py`` tests it, and returns what `proved`, `reproduced_if` or another function of this module
+makes of the result.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache, partialmethod
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from importlib import import_module, resources
 from typing import Any
 
+import numpy as np
+from sympy import symbols
+
 from fluidcc.base.arguments import explained, shown
-from fluidcc.base.errors import FluidccError, UnknownName
+from fluidcc.base.errors import Undecided, UnknownName
 from fluidcc.laws import Law
 from fluidcc.laws.prove import Proof, Verdict, prove
 from fluidcc.papers import printed
 
-__all__ = ["VERDICTS", "Claim", "Outcome", "Undecided", "claims_of", "law_proof", "papers", "proof"]
+__all__ = [
+    "VERDICTS", "Claim", "Found", "Outcome", "claims_of", "compared", "differs_if", "found",
+    "law_proof", "not_given", "out_of_reach", "papers", "positive", "proof", "proved", "proved_if",
+    "refuted_if", "reproduced_if",
+]  # fmt: skip
 
 PROVED = "proved"  # by algebra, for all values
 REPRODUCED = "reproduced"  # computed, and equal to what the paper prints within its precision
@@ -33,10 +42,6 @@ VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
 
 _WORDS = printed.Words()
 _PAPERS = ("ldcc", "binomial", "fast", "delay_aimd", "ecf")
-
-
-class Undecided(FluidccError, ArithmeticError):
-    """Neither a proof nor a counterexample was found."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,6 @@ class Outcome:
 class Claim:
     """A statement of a paper, and how it is tested.
 
-    Its methods make an `Outcome` of what a test finds. They take its numbers as `values`, and what
-    else the words of the claim's table have in braces; or words in place of these, as `computed`
-    and `reason`.
-
     Attributes
     ----------
     id : str
@@ -108,123 +109,154 @@ class Claim:
     erratum: bool = False
 
     @property
-    def test(self) -> Callable[[Claim], Outcome]:
+    def test(self) -> Callable[[], Found]:
         """The function that tests it."""
         module = import_module(f"fluidcc.papers.{self.paper}.{self.room}")
-        found: Callable[[Claim], Outcome] = getattr(module, self.id.split(".")[1])
+        found: Callable[[], Found] = getattr(module, self.id.split(".")[1])
         return found
 
     def check(self) -> Outcome:
         """Compute the outcome, anew each time."""
-        return self.test(self)
+        return self.outcome(self.test())
 
-    def outcome(
-        self, verdict: str, values: Mapping[str, Any] | None = None, **words: Any
-    ) -> Outcome:
-        """Return the outcome with this verdict; `computed` and `reason` replace the table's."""
-        values = {k: float(v) for k, v in (values or {}).items()}
-        given = {"values": values, **values, **words}
+    def outcome(self, found: Found) -> Outcome:
+        """Return what a test found, in the words of the claim."""
+        values = {k: n for k, v in found.words.items() if (n := _number(v)) is not None}
+        given = {"values": values, **found.words, **values}
         computed, reason = (
-            words.get(name) or _WORDS.vformat(getattr(self, name), (), given)
+            given.get(name) or _WORDS.vformat(getattr(self, name), (), given)
             for name in ("computed", "reason")
         )
-        return Outcome(verdict, computed, reason, values)
+        if wrong := self._not_as_printed(found):
+            said = f"Not as printed: {', '.join(wrong)}. {reason}".strip()
+            return Outcome(DIFFERS, computed, said, values)
+        return Outcome(found.verdict, computed, reason, values)
 
-    not_given = partialmethod(outcome, NOT_GIVEN)
-    """The outcome where the paper prints no value to compare with."""
-    out_of_reach = partialmethod(outcome, OUT_OF_REACH)
-    """The outcome where packets are needed."""
-
-    def _judged(
-        self,
-        good: object,
-        values: Mapping[str, Any] | None = None,
-        *,
-        verdict: str,
-        otherwise: str,
-        **words: Any,
-    ) -> Outcome:
-        """Return the outcome with `verdict` if the test's checks are good, or with `otherwise`."""
-        if good:
-            return self.outcome(verdict, values, **words)
-        words["reason"] = f"The checks that would make this row {verdict!r} fail."
-        return self.outcome(otherwise, values, **words)
-
-    reproduced_if = partialmethod(_judged, verdict=REPRODUCED, otherwise=DIFFERS)
-    """The outcome: reproduced if the first argument is true, and differs if not."""
-    differs_if = partialmethod(_judged, verdict=DIFFERS, otherwise=REPRODUCED)
-    """The outcome if a change or condition is needed; it stands as printed if not so."""
-    refuted_if = partialmethod(_judged, verdict=REFUTED, otherwise=REPRODUCED)
-    """The outcome: false if the first argument is true, and stands if not."""
-    proved_if = partialmethod(_judged, verdict=PROVED, otherwise=REFUTED)
-    """The outcome: proved if the first argument is true, and refuted if not."""
-
-    def proved(
-        self,
-        *statements: Any,
-        values: Mapping[str, Any] | None = None,
-        checks: object = True,
-        **words: Any,
-    ) -> Outcome:
-        """Return the outcome of a claim that holds if every one of the statements does.
-
-        Parameters
-        ----------
-        statements : relations of SymPy, or verdicts of `proof`
-            What has to be proved.
-        values, words
-            Of the outcome, as for every method.
-        checks : bool
-            Whether the numbers beside the proofs agree too; if not, the claim differs.
-
-        Raises
-        ------
-        Undecided
-            If one of the statements is neither proved, checked nor refuted.
-        """
-        proofs = [_decided(s if isinstance(s, Verdict) else proof(s)) for s in statements]
-        found = self.outcome(PROVED, values, **words)
-        for p in proofs:
-            if p.status == "refuted":
-                failed = f"{p.statement} fails"
-                return Outcome(REFUTED, failed, _counterexample(p, found.reason), values or {})
-        if all(p.status == "proved" for p in proofs):
-            return self._judged(checks, values, verdict=PROVED, otherwise=DIFFERS, **words)
-        words["reason"] = found.reason or "checked to 50 digits at random points"
-        return self.reproduced_if(checks, values, **words)
-
-    def compared(
-        self,
-        numbers: Iterable[Any],
-        values: Mapping[str, Any] | None = None,
-        digits: Iterable[str] = (),
-        **words: Any,
-    ) -> Outcome:
-        """Return the outcome of a claim whose numbers are printed.
-
-        It is reproduced if every computed number agrees with its printed one. If not it differs,
-        and the numbers that do not agree are put before the reason.
-
-        Parameters
-        ----------
-        numbers : iterable of float, or of several each
-            What was computed for each of `digits` [SI unit].
-        values, words
-            Of the outcome.
-        digits : iterable of str, optional
-            Printed numbers, as `fluidcc.papers.printed.agrees` takes them; by default the claim's.
-        """
-        found = self.outcome(REPRODUCED, values, **words)
-        wrong = [
+    def _not_as_printed(self, found: Found) -> list[str]:
+        """The computed numbers that are not those printed, beside these."""
+        if found.numbers is None:
+            return []
+        return [
             printed.beside(one, value)
-            for one, some in zip(digits or self.digits, numbers, strict=True)
-            for value in (some if isinstance(some, Iterable) else (some,))
+            for one, some in zip(found.digits or self.digits, found.numbers, strict=True)
+            for value in printed.each(some)
             if not printed.agrees(one, value)
         ]
-        if not wrong:
-            return found
-        said = f"Not as printed: {', '.join(wrong)}. {found.reason}".strip()
-        return Outcome(DIFFERS, found.computed, said, found.values)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a test found.
+
+    Attributes
+    ----------
+    verdict : str
+        One of `VERDICTS`.
+    words : mapping of str to object
+        What the claim's words have in braces. The single numbers among it are the outcome's values;
+        ``computed`` and ``reason`` are texts in place of the table's.
+    numbers : iterable of float, or of several each, optional
+        What was computed for each printed number [SI unit].
+    digits : tuple of str
+        The printed numbers; by default the claim's.
+    """
+
+    verdict: str
+    words: Mapping[str, Any]
+    numbers: Iterable[Any] | None = None
+    digits: Iterable[str] = ()
+
+
+def found(verdict: str, *tables: Mapping[str, Any], **words: Any) -> Found:
+    """Return what was found: the verdict, numbers by name, and what else the words need."""
+    return Found(verdict, {k: v for table in (*tables, words) for k, v in table.items()})
+
+
+not_given = partial(found, NOT_GIVEN)
+"""Of a claim for which the paper prints no value to compare with."""
+out_of_reach = partial(found, OUT_OF_REACH)
+"""Of a claim that needs packets."""
+
+
+def _verdict_if(good: str, bad: str) -> Callable[..., Found]:
+    def judged(
+        holds: object, /, *tables: Mapping[str, Any], otherwise: str = bad, **words: Any
+    ) -> Found:
+        if holds:
+            return found(good, *tables, **words)
+        words["reason"] = f"The checks that would make this row {good!r} fail."
+        return found(otherwise, *tables, **words)
+
+    return judged
+
+
+reproduced_if = _verdict_if(REPRODUCED, DIFFERS)
+"""Reproduced if the first argument is true, and differs if not."""
+differs_if = _verdict_if(DIFFERS, REPRODUCED)
+"""If a change or condition is needed; it stands as printed if not so."""
+refuted_if = _verdict_if(REFUTED, REPRODUCED)
+"""False if the first argument is true, and stands if not."""
+proved_if = _verdict_if(PROVED, REFUTED)
+"""Proved if the first argument is true, and refuted if not."""
+
+
+def proved(*parts: Any, checks: object = True, **words: Any) -> Found:
+    """Return what was found of a claim that holds if every one of its statements does.
+
+    Parameters
+    ----------
+    parts : relations of SymPy, verdicts of `proof`, or mappings
+        What has to be proved; and numbers by name.
+    checks : bool
+        Whether the numbers beside the proofs agree too; if not, the claim differs.
+
+    Raises
+    ------
+    Undecided
+        If one of the statements is neither proved, checked nor refuted.
+    """
+    tables = [part for part in parts if isinstance(part, Mapping)]
+    proofs = [
+        _decided(part if isinstance(part, Verdict) else proof(part))
+        for part in parts
+        if not isinstance(part, Mapping)
+    ]
+    for p in proofs:
+        if p.status == "refuted":
+            at = ", ".join(f"{k} = {v:.4g}" for k, v in sorted(p.counterexample.items()))
+            words |= {"computed": f"{p.statement} fails", "reason": f"{p.how} {at}".strip()}
+            return found(REFUTED, *tables, **words)
+    if all(p.status == "proved" for p in proofs):
+        return proved_if(checks, *tables, otherwise=DIFFERS, **words)
+    words["reason"] = "checked to 50 digits at random points"
+    return reproduced_if(checks, *tables, **words)
+
+
+def compared(
+    numbers: Iterable[Any], /, *tables: Mapping[str, Any], digits: Iterable[str] = (), **words: Any
+) -> Found:
+    """Return what was found of a claim whose numbers are printed.
+
+    It is reproduced if every computed number agrees with its printed one. If not it differs, and
+    the numbers that do not agree are put before the reason.
+
+    Parameters
+    ----------
+    numbers : iterable of float, or of several each
+        What was computed for each of `digits` [SI unit].
+    digits : iterable of str, optional
+        Printed numbers, as `fluidcc.papers.printed.agrees` takes them; by default the claim's.
+    """
+    return replace(found(REPRODUCED, *tables, **words), numbers=numbers, digits=digits)
+
+
+def _number(value: Any) -> float | None:
+    """Return a single number as one of Python's; None is anything else."""
+    if isinstance(value, int | np.integer):
+        return int(value)
+    with suppress(TypeError, ValueError):
+        return None if isinstance(value, str) or np.ndim(value) else float(value)
+    return None
 
 
 @explained
@@ -262,8 +294,8 @@ def _read(paper: str) -> tuple[Claim, ...]:
     return tuple(found)
 
 
-def proof(statement: Any, where: Iterable[Any] = ()) -> Verdict:
-    """Return what `fluidcc.prove` says of one statement.
+def proof(statement: Any, *where: Any) -> Verdict:
+    """Return what `fluidcc.prove` says of one statement, where these conditions hold.
 
     Raises
     ------
@@ -273,6 +305,11 @@ def proof(statement: Any, where: Iterable[Any] = ()) -> Verdict:
     verdict = prove(statement, where=where)
     assert isinstance(verdict, Verdict)
     return _decided(verdict)
+
+
+def positive(names: str) -> Any:
+    """Return the positive symbol of this name, or those of these names."""
+    return symbols(names, positive=True)
 
 
 def law_proof(law: Law, label: str) -> Verdict:
@@ -286,8 +323,3 @@ def _decided(verdict: Verdict) -> Verdict:
     if verdict.status == "undecided":
         raise Undecided(f"{verdict.statement}: {verdict.how}")
     return verdict
-
-
-def _counterexample(p: Verdict, reason: str) -> str:
-    at = ", ".join(f"{name} = {value:.4g}" for name, value in sorted(p.counterexample.items()))
-    return f"{reason + ': ' if reason else ''}{p.how}{' ' + at if at else ''}"

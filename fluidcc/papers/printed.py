@@ -14,7 +14,8 @@ import numpy as np
 from fluidcc.base.errors import InvalidInput
 
 __all__ = [
-    "Words", "agrees", "beside", "bound", "in_unit", "ms", "named", "numbers", "off", "percent",
+    "Words", "agrees", "beside", "bound", "each", "falling", "in_unit", "ms", "named", "numbers",
+    "off", "percent", "rising",
 ]  # fmt: skip
 
 _NUMBER = r"(\d(?:[\d ]*\d)?(?:\.\d+)?)"
@@ -61,7 +62,7 @@ def agrees(printed: str, computed: float) -> bool:
         If `printed` is none of these.
     """
     _, word, first, second, unit = _parts(printed)
-    computed *= _SCALES.get(unit, 1.0)
+    computed = float(computed) * _SCALES.get(unit, 1.0)
     low, half = _read(first, word == "about")
     if word in _BOUNDS:
         return bool(_BOUNDS[word](computed, low))
@@ -85,7 +86,7 @@ def beside(printed: str, value: float) -> str:
     """
     text, _, *numbers, unit = _parts(printed)
     numbers = [one.replace(" ", "") for one in numbers if one]
-    value *= _SCALES.get(unit, 1.0)
+    value = float(value) * _SCALES.get(unit, 1.0)
     digits = max(3, *(len(one.replace(".", "")) for one in numbers))
     small = min(map(float, numbers)) / 1e3
     return f"{'0' if abs(value) < small else f'{value:.{digits}g}'} for {text}"
@@ -118,19 +119,20 @@ class Words(Formatter):
             between = "; " if form.endswith(";") else ", "
             form = form.removesuffix(";")
             return between.join(pattern.format(k, in_unit(v, form)) for k, v in pairs)
-        if (
-            isinstance(value, Iterable)
-            and not isinstance(value, str)
-            and getattr(value, "ndim", True)
-        ):
-            return ", ".join(in_unit(v, form) for v in value)
-        return in_unit(value, form)
+        return ", ".join(in_unit(v, form) for v in each(value))
+
+
+def each(value: Any) -> list[Any]:
+    """Return several numbers as a list, and so a single one."""
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return list(value) if several and getattr(value, "ndim", True) else [value]
 
 
 def in_unit(value: Any, form: str) -> str:
     """Return a number in SI units as text by a format such as "ms", "ms3", "ms.1f" or ".3g"."""
     if form == "bound":
         return bound(value)
+    value = value.item() if hasattr(value, "item") else value
     found = _UNIT.fullmatch(form)
     if found is None:
         return format(value, form)
@@ -153,6 +155,16 @@ def off(found: Any, wanted: Any) -> float:
     return float(np.max(np.abs(found / wanted - 1)))
 
 
+def rising(values: Iterable[Any]) -> bool:
+    """Return whether each number, or row of numbers, is larger than the one before."""
+    return bool(np.all(np.diff(list(values), axis=0) > 0))
+
+
+def falling(values: Iterable[Any]) -> bool:
+    """Return whether each number, or row of numbers, is smaller than the one before."""
+    return rising(-np.array(list(values)))
+
+
 def named(label: str, keys: Any, values: Iterable[Any] = ()) -> dict[str, float]:
     """Return numbers by names such as "n = 2", which a label such as "n = {:g}" makes of keys.
 
@@ -167,7 +179,7 @@ def named(label: str, keys: Any, values: Iterable[Any] = ()) -> dict[str, float]
 
 def numbers(values: Iterable[Any], form: str = ".3g") -> str:
     """Return numbers as text, one after the other."""
-    return ", ".join(f"{float(v):{form}}" for v in values)
+    return ", ".join(in_unit(v, form) for v in values)
 
 
 def ms(seconds: Any, digits: int | str = "") -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.base.arguments import explained, flag, shown
+from fluidcc.base.arguments import explained, flag, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName
-from fluidcc.base.progress import bar_class, watched
+from fluidcc.base.progress import bar_class, tell, together, watched
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import scenarios
-from fluidcc.papers.model import VERDICTS, papers
-from fluidcc.papers.tables import Table, table
+from fluidcc.papers.model import VERDICTS, claims_of, papers
+from fluidcc.papers.tables import Row, Table, tested
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +61,11 @@ def figure(name: str) -> Figure:
 
 @explained
 def reproduce(
-    folder: str | Path = "figures", *, force: bool = False, progress: bool | None = None
+    folder: str | Path = "figures",
+    *,
+    force: bool = False,
+    progress: bool | None = None,
+    workers: int = 1,
 ) -> Table:
     """Recompute every figure, every ready scenario and every claim, and write pictures and tables.
 
@@ -76,6 +81,9 @@ def reproduce(
         Replace files of these names in any folder.
     progress : bool, optional
         Show progress bars; by default in a terminal or notebook.
+    workers : int
+        In how many processes the papers are worked on side by side. With more than one, a script
+        must call this below ``if __name__ == "__main__":``.
 
     Returns
     -------
@@ -93,14 +101,16 @@ def reproduce(
     if not flag(force, "force"):
         _check_folder(target, drawings)
     target.mkdir(parents=True, exist_ok=True)
-    show = watched() if progress is None else progress
-    bar = bar_class()(
-        drawings.items(), desc="figures", unit="figure", leave=False, disable=not show
-    )
-    for name, drawing in bar:
-        bar.set_postfix_str(name)
-        _save(drawing(), target / f"{name}.png")
-    rows = table(progress=progress)
+    rooms = [*papers(), ""]
+    work = partial(_part, target)
+    with bar_class()(
+        total=len(drawings) + len(claims_of(None)),
+        desc="figures and claims",
+        leave=False,
+        disable=not (watched() if progress is None else progress),
+    ) as bar:
+        found = together(work, rooms, whole(workers, "workers", least=1), bar)
+    rows = Table(tuple(row for part in found for row in part))
     (target / "claims.md").write_text(_document(rows), encoding="utf-8")
     return rows
 
@@ -118,14 +128,36 @@ def _check_folder(target: Path, drawings: Iterable[str]) -> None:
             )
 
 
+def _part(target: Path, paper: str) -> list[Row]:
+    """Make the figures of a paper and test its claims; without one, draw the other scenarios."""
+    for name, drawing in (_figures(paper) if paper else _other()).items():
+        _save(drawing(), target / f"{name}.png")
+        tell(name)
+    rows = []
+    for claim in claims_of(paper) if paper else ():
+        rows.append(Row(claim, tested(claim)))
+        tell(claim.id)
+    return rows
+
+
 def _drawings() -> dict[str, Callable[[], Figure]]:
     """Every picture by name: the papers' figures, and the scenarios that none of them shows."""
     found: dict[str, Callable[[], Figure]] = {}
     for paper in papers():
-        found |= import_module(f"fluidcc.papers.{paper}.figures").FIGURES
-    for name in scenarios:
-        if name not in found:
-            found[name] = lambda name=name: _scenario(name)  # type: ignore[misc]
+        found |= _figures(paper)
+    return found | _other()
+
+
+def _other() -> dict[str, Callable[[], Figure]]:
+    """Pictures of the scenarios that no paper's figure shows."""
+    shown = {name for paper in papers() for name in _figures(paper)}
+    return {name: partial(_scenario, name) for name in scenarios if name not in shown}
+
+
+def _figures(paper: str) -> dict[str, Callable[[], Figure]]:
+    found: dict[str, Callable[[], Figure]] = import_module(
+        f"fluidcc.papers.{paper}.figures"
+    ).FIGURES
     return found
 
 

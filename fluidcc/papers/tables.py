@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,14 +11,14 @@ from typing import TYPE_CHECKING, overload
 from fluidcc.base.arguments import explained, flag, shown
 from fluidcc.base.errors import UnknownName
 from fluidcc.base.progress import bar_class, watched
-from fluidcc.base.tables import InTable
+from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.patterns import near
 from fluidcc.papers.model import Claim, Outcome, claims_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Row", "Table", "table"]
+__all__ = ["Row", "Table", "table", "tested"]
 
 COLUMNS = ("place", "statement", "published", "computed", "verdict", "reason")
 
@@ -139,15 +138,8 @@ class Table(Sequence[Row]):
         return f"{len(self)} claims: {counts or 'none'}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th style='text-align:left'>{c}</th>" for c in COLUMNS)
-        body = "".join(
-            f"<tr title='{html.escape(r.id)}'>"
-            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in r.cells())
-            + "</tr>"
-            for r in self.rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<p>{self.summary()}</p>{table}"
+        rows = ((r.id, *r.cells()) for r in self)
+        return f"<p>{self.summary()}</p>{in_html(rows, ('claim', *COLUMNS))}"
 
 
 def _markdown(cell: str) -> str:
@@ -200,10 +192,11 @@ def table(
     show = watched() if progress is None else progress
     options = {"desc": "claims", "unit": "claim", "delay": 0 if progress else 2, "leave": False}
     bar = bar_class()(chosen, disable=not show, **options)
-    return Table(tuple(Row(c, _tested(c)) for c in bar))
+    return Table(tuple(Row(c, tested(c)) for c in bar))
 
 
-def _tested(claim: Claim) -> Outcome:
+def tested(claim: Claim) -> Outcome:
+    """Return the outcome of a claim; an error says which claim it was."""
     try:
         return claim.check()
     except Exception as error:

@@ -14,6 +14,7 @@ from fluidcc.base.errors import UnknownName
 from fluidcc.papers import reproduction
 from fluidcc.papers.ldcc import common as ldcc_common
 from fluidcc.papers.ldcc import figures as figures_ldcc
+from fluidcc.papers.model import claims_of
 from fluidcc.papers.tables import Table
 
 FIGURES = {
@@ -94,12 +95,11 @@ def test_reproduce_writes_the_same_files_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = {"ldcc_fig2": figures_ldcc.fig2, "tour": lambda: reproduction._scenario("tour")}
-    monkeypatch.setattr(reproduction, "_drawings", lambda: few)
-    monkeypatch.setattr(
-        reproduction,
-        "table",
-        lambda progress: fc.claims.table("ldcc", only="(16)", progress=progress),
-    )
+    claims = [claim for claim in claims_of("ldcc") if claim.place == "(16)"]
+    monkeypatch.setattr(reproduction, "papers", lambda: ("ldcc",))
+    monkeypatch.setattr(reproduction, "_figures", lambda paper: few)
+    monkeypatch.setattr(reproduction, "_other", dict)
+    monkeypatch.setattr(reproduction, "claims_of", lambda paper: claims)
     for folder in ("a", "b"):
         rows = fc.claims.reproduce(tmp_path / folder, progress=False)
         assert isinstance(rows, Table)

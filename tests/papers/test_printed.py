@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.papers.model import Claim, Outcome
+from fluidcc.papers.model import Claim, Outcome, compared
 from fluidcc.papers.printed import agrees, bound
 
 
@@ -53,14 +53,14 @@ def test_one_number_that_does_not_agree_is_named_and_makes_a_difference() -> Non
     claim = Claim(
         "p.one", "p", "runs", "(1)", "So it is.", digits=("352", "< 30 ms"), reason="Why."
     )
-    good = claim.compared([352.2, 0.012], {"a": 1}, computed="both")
+    good = claim.outcome(compared([352.2, 0.012], {"a": 1}, computed="both"))
     assert good == Outcome("reproduced", "both", "Why.", {"a": 1.0})
-    bad = claim.compared([352.2, (0.012, 0.0323)], computed="both")
+    bad = claim.outcome(compared([352.2, (0.012, 0.0323)], computed="both"))
     assert bad == Outcome("differs", "both", "Not as printed: 32.3 for < 30. Why.")
     claim = replace(claim, reason="")
-    assert claim.compared([2.0], digits=["1"]).reason == "Not as printed: 2 for 1."
+    assert claim.outcome(compared([2.0], digits=["1"])).reason == "Not as printed: 2 for 1."
     digits = "219 889", "2-5 ms", "1.91"
-    shown = claim.compared([543_940.3, 3e-14, 1.9182], digits=digits).reason
+    shown = claim.outcome(compared([543_940.3, 3e-14, 1.9182], digits=digits)).reason
     assert shown == "Not as printed: 543940 for 219 889, 0 for 2-5, 1.92 for 1.91."
 
 

@@ -7,19 +7,29 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sympy import And, Eq, Function, Symbol, cos, diff, limit, log, series, simplify, sin, symbols
 
 from fluidcc.formulas import binomial, response
 from fluidcc.formulas._formula import deficit
-from fluidcc.papers.model import Claim, Outcome, proof
-from fluidcc.papers.printed import agrees, named, percent
+from fluidcc.papers.model import (
+    Found,
+    compared,
+    differs_if,
+    not_given,
+    positive,
+    proof,
+    proved,
+    refuted_if,
+    reproduced_if,
+)
+from fluidcc.papers.printed import agrees, falling, named, percent
 
 k, l, lam, sigma, C, n = binomial.loss.arguments
 U = binomial.efficiency.arguments[-1]
 # rates, the part that a decrease takes, a rate between two
-x, z, xi, Delta = symbols("x z xi Delta", positive=True)
+x, z, xi, Delta = positive("x z xi Delta")
+window, unit, rest, R, t = positive("W u r R t")
 R_I, R_D = (Function(name, positive=True) for name in ("R_I", "R_D"))
 Y = x + Delta  # the larger of two rates
 # A decrease that is strictly steeper than proportional, and nowhere as steep as 1
@@ -50,171 +60,167 @@ def cycles_to_fairness(k: float, l: float, lam: float, sigma: float) -> tuple[in
         cycles += 1
     factor = binomial.convergence_factor(k, l, sigma, 50.0)
     # fairness f is a relative difference (1 - f)/(1 + f) of the two rates from their mean
-    gap = lambda f: (1 - f) / (1 + f)  # noqa: E731
-    return cycles, math.log(gap(goal) / gap(0.25)) / math.log(abs(factor))
+    shrunk = (1 - goal) / (1 + goal) / ((1 - 0.25) / (1 + 0.25))
+    return cycles, math.log(shrunk) / math.log(abs(factor))
 
 
 def climb(a: float, b: float, k: float, capacity: float) -> tuple[float, float]:
     """Where two rates with x' = x**-k meet a + b = capacity: both x**(k + 1) grow by the same."""
+    power = k + 1
 
-    def rates(s: float) -> tuple[float, float]:
-        power = k + 1
-        return tuple(  # type: ignore[return-value]
-            (v**power + power * s) ** (1 / power) if v**power + power * s > 0 else math.inf
-            for v in (a, b)
-        )
+    def grown(v: float, s: float) -> float:
+        left = v**power + power * s
+        return left ** (1 / power) if left > 0 else math.inf
+
+    def excess(s: float) -> float:
+        return min(grown(a, s) + grown(b, s), 1e300) - capacity
 
     top = 1.0
-    while sum(rates(top)) < capacity:
+    while excess(top) < 0:
         top *= 2
-    s = brentq(lambda s: min(sum(rates(s)), 1e300) - capacity, 0.0, top, xtol=1e-300, rtol=1e-15)
-    return rates(s)
+    s = brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-15)
+    return grown(a, s), grown(b, s)
 
 
-def windows_and_rates(claim: Claim) -> Outcome:
+def windows_and_rates() -> Found:
     alpha, beta, _, _, mtu, rtt = binomial.window_to_rate.arguments
-    up, down = binomial.window_to_rate.form.values()
-    W, unit = symbols("W u", positive=True)
-    put = {mtu: unit, rtt: 1}
-    return claim.proved(
-        Eq(up.subs(put) * (W * unit) ** -k, unit * alpha * W**-k),
-        Eq(down.subs(put) * (W * unit) ** l, unit * beta * W**l),
+    up, down = (form.subs({mtu: unit, rtt: 1}) for form in binomial.window_to_rate.form.values())
+    return proved(
+        Eq(up * (window * unit) ** -k, unit * alpha * window**-k),
+        Eq(down * (window * unit) ** l, unit * beta * window**l),
     )
 
 
-def tcp_friendly_aimd(claim: Claim) -> Outcome:
+def tcp_friendly_aimd() -> Found:
     _, alpha, beta = response.aimd_window.arguments
     friendly = response.aimd_window.form.subs(alpha, binomial.tcp_friendly_alpha.form)
     same = response.square_root_window.form.subs(response.square_root_window.arguments[1], 1)
-    return claim.proved(proof(Eq(friendly, same), where=[beta < 2]))
+    return proved(proof(Eq(friendly, same), beta < 2))
 
 
-def decrease_lowers_the_sum(claim: Claim) -> Outcome:
-    return claim.proved(-R_D(x) - R_D(Y) < 0)
+def decrease_lowers_the_sum() -> Found:
+    return proved(-R_D(x) - R_D(Y) < 0)
 
 
-def fairness_of_a_decrease(claim: Claim) -> Outcome:
+def fairness_of_a_decrease() -> Found:
     after = (x - R_D(x)) / (Y - R_D(Y)) - x / Y
-    return claim.proved(
-        proof(Eq(after, (x * R_D(Y) - Y * R_D(x)) / (Y * (Y - R_D(Y)))), where=[Y - R_D(Y) > 0])
+    return proved(proof(Eq(after, (x * R_D(Y) - Y * R_D(x)) / (Y * (Y - R_D(Y)))), Y - R_D(Y) > 0))
+
+
+def slope_of_a_decrease() -> Found:
+    gain = x * R_D(Y) - Y * R_D(x)
+    bound = gain.subs(R_D(Y), Y * _ratio_above(R_D))
+    return proved(
+        Eq(_at_first(gain), x * R_D(x).diff(x) - R_D(x)),
+        proof(bound >= 0, R_D(xi).diff(xi) >= R_D(xi) / xi),
     )
 
 
-def slope_of_a_decrease(claim: Claim) -> Outcome:
-    ratio = lambda v: R_D(v) / v  # noqa: E731
-    slope = diff(ratio(xi), xi)
-    necessary = diff(x * R_D(Y) - Y * R_D(x), Delta).subs(Delta, 0).doit()
-    return claim.proved(
-        Eq(necessary, x * R_D(x).diff(x) - R_D(x)),
-        proof(
-            x * Y * (ratio(x) + Delta * slope) - Y * R_D(x) >= 0,
-            where=[R_D(xi).diff(xi) >= R_D(xi) / xi],
-        ),
-    )
+def _ratio_above(f: Any) -> Any:
+    """f(Y)/Y by the mean value theorem."""
+    return f(x) / x + Delta * diff(f(xi) / xi, xi)
 
 
-def decrease_at_least_linear(claim: Claim) -> Outcome:
-    c2 = symbols("c2", positive=True)
+def _at_first(gain: Any) -> Any:
+    """How a gain in fairness begins, between rates that are nearly equal."""
+    return diff(gain, Delta).subs(Delta, 0).doit()
+
+
+def decrease_at_least_linear() -> Found:
+    c2 = positive("c2")
     wrong = proof(c2 * x <= SLOW)
     fits = proof(log(1 + x) > x / (1 + x))  # which is (15) for it, see strict_decrease
-    return claim.refuted_if(not wrong and fits, dict(wrong.counterexample))
+    return refuted_if(not wrong and fits, wrong.counterexample)
 
 
-def no_crossing_down(claim: Claim) -> Outcome:
+def no_crossing_down() -> Found:
     y, value, slope = mean_value(R_D)
-    enough = proof(y - value > x - R_D(x), where=[slope < 1])
+    enough = proof(y - value > x - R_D(x), slope < 1)
     # x - R_D = (x + sin x)/2 rises strictly, though its slope vanishes at pi, 3 pi, ...
     touching = (x - sin(x)) / 2
     steep = proof(Eq(diff(touching, x), (1 - cos(x)) / 2))
-    return claim.differs_if(enough and steep)
+    return differs_if(enough and steep)
 
 
-def rates_stay_positive(claim: Claim) -> Outcome:
+def rates_stay_positive() -> Found:
     slope = R_D(x).diff(x)
-    return claim.proved(proof(x - R_D(x) > 0, where=[slope >= R_D(x) / x, slope < 1]))
+    return proved(proof(x - R_D(x) > 0, slope >= R_D(x) / x, slope < 1))
 
 
-def strict_decrease(claim: Claim) -> Outcome:
+def strict_decrease() -> Found:
     slope = diff(SLOW, x)
     # x R_D' - R_D = log(1 + x) - x/(1 + x)
     form = proof(Eq(x * slope - SLOW, log(1 + x) - x / (1 + x)))
-    strict, below, positive = proof(log(1 + x) > x / (1 + x)), proof(slope < 1), proof(SLOW > 0)
-    return claim.refuted_if(form and strict and below and positive)
+    strict, below, above = proof(log(1 + x) > x / (1 + x)), proof(slope < 1), proof(SLOW > 0)
+    return refuted_if(form and strict and below and above)
 
 
-def logarithmic_example(claim: Claim) -> Outcome:
+def logarithmic_example() -> Found:
     wrong = [proof(x - log(x + 2) / log(base) > 0) for base in (2, 10)]
-    return claim.refuted_if(not any(wrong), {"at 0.1, base 10": 0.1 - np.log10(2.1)})
+    return refuted_if(not any(wrong), {"at 0.1, base 10": 0.1 - np.log10(2.1)})
 
 
-def slope_of_an_increase(claim: Claim) -> Outcome:
-    ratio = lambda v: R_I(v) / v  # noqa: E731
-    slope = diff(ratio(xi), xi)
-    after = (x + R_I(x)) / (Y + R_I(Y)) - x / Y
-    necessary = diff(Y * R_I(x) - x * R_I(Y), Delta).subs(Delta, 0).doit()
-    return claim.proved(
-        Eq(after, (Y * R_I(x) - x * R_I(Y)) / (Y * (Y + R_I(Y)))),
-        Eq(necessary, R_I(x) - x * R_I(x).diff(x)),
-        proof(
-            Y * R_I(x) - x * Y * (ratio(x) + Delta * slope) >= 0,
-            where=[R_I(xi).diff(xi) <= R_I(xi) / xi],
-        ),
+def slope_of_an_increase() -> Found:
+    after, gain = (x + R_I(x)) / (Y + R_I(Y)) - x / Y, Y * R_I(x) - x * R_I(Y)
+    bound = gain.subs(R_I(Y), Y * _ratio_above(R_I))
+    return proved(
+        Eq(after, gain / (Y * (Y + R_I(Y)))),
+        Eq(_at_first(gain), R_I(x) - x * R_I(x).diff(x)),
+        proof(bound >= 0, R_I(xi).diff(xi) <= R_I(xi) / xi),
     )
 
 
-def no_crossing_up(claim: Claim) -> Outcome:
+def no_crossing_up() -> Found:
     y, value, slope = mean_value(R_I)
-    return claim.proved(proof(y + value > x + R_I(x), where=[slope > -1]))
+    return proved(proof(y + value > x + R_I(x), slope > -1))
 
 
-def binomial_fairness(claim: Claim) -> Outcome:
-    up, down = lam * x**-k, sigma * x**l
-    return claim.proved(
-        Eq(up / x - diff(up, x), lam * (1 + k) * x ** (-k - 1)),
-        proof(lam * (1 + k) * x ** (-k - 1) > 0, where=[k > -1]),
-        Eq(diff(down, x) - down / x, sigma * (l - 1) * x ** (l - 1)),
-        proof(sigma * (l - 1) * x ** (l - 1) >= 0, where=[l >= 1]),
+UP, DOWN = lam * x**-k, sigma * x**l
+
+
+def binomial_fairness() -> Found:
+    return proved(
+        Eq(UP / x - diff(UP, x), lam * (1 + k) * x ** (-k - 1)),
+        proof(lam * (1 + k) * x ** (-k - 1) > 0, k > -1),
+        Eq(diff(DOWN, x) - DOWN / x, sigma * (l - 1) * x ** (l - 1)),
+        proof(sigma * (l - 1) * x ** (l - 1) >= 0, l >= 1),
     )
 
 
-def binomial_crossing(claim: Claim) -> Outcome:
-    up, down = lam * x**-k, sigma * x**l
-    s = symbols("s", positive=True)
-    return claim.proved(
-        Eq(diff(up, x) + 1, (x ** (k + 1) - k * lam) * x ** (-k - 1)),
-        Eq(1 - diff(down, x), 1 - l * sigma * x ** (l - 1)),
+def binomial_crossing() -> Found:
+    s = positive("s")
+    return proved(
+        Eq(diff(UP, x) + 1, (x ** (k + 1) - k * lam) * x ** (-k - 1)),
+        Eq(1 - diff(DOWN, x), 1 - l * sigma * x ** (l - 1)),
         Eq(((1 + s) * sigma * x**s).subs(x, ((1 + s) * sigma) ** (-1 / s)), 1),
-        proof(k * lam < x ** (k + 1), where=[k < 0]),
+        proof(k * lam < x ** (k + 1), k < 0),
     )
 
 
-def crossing_increase(claim: Claim) -> Outcome:
+def crossing_increase() -> Found:
     small, large = (w + 1 / w for w in (0.5, 1.0))  # packets; IIAD(1, 1/2) adds 1/w
-    return claim.differs_if(small > large, {"small": small, "large": large})
+    return differs_if(small > large, small=small, large=large)
 
 
-def only_aimd(claim: Claim) -> Outcome:
+def only_aimd() -> Found:
     given = [l >= 1, l <= 1, Eq(k + l, 1)]  # (23), (24), TCP-friendly
-    return claim.proved(
-        proof(And(Eq(l, 1), Eq(k, 0)), where=given), proof(k > -1, where=[Eq(k, 0)])
-    )
+    return proved(proof(And(Eq(l, 1), Eq(k, 0)), *given), proof(k > -1, Eq(k, 0)))
 
 
-def converges_iff(claim: Claim) -> Outcome:
-    factor = binomial.convergence_factor.form.subs(
-        sigma, z * binomial.convergence_factor.arguments[-1] ** (1 - l)
-    )
-    factor = simplify(factor)
+def converges_iff() -> Found:
+    share = binomial.convergence_factor.arguments[-1]
+    factor = simplify(binomial.convergence_factor.form.subs(sigma, z * share ** (1 - l)))
     # difference of two rates near x; d' = R_I'(x) d/R while x' = R_I(x)/R
     d = Symbol("d", real=True)
-    growth = proof(Eq(diff(lam * x**-k, x) * d / (lam * x**-k), -k * d / x))  # d(d)/dx, so d ~ x^-k
-    down = proof(Eq(diff(x - sigma * x**l, x).subs(sigma, z * x ** (1 - l)), 1 - l * z))
+    growth = proof(Eq(diff(UP, x) * d / UP, -k * d / x))  # d(d)/dx, so d ~ x^-k
+    down = proof(Eq(diff(x - DOWN, x).subs(sigma, z * x ** (1 - l)), 1 - l * z))
     first = proof(Eq(diff(factor, z).subs(z, 0), -(k + l)))
-    up = {"k": -0.5, "l": 0.6, "z": 0.9}, {"k": 0.5, "l": -0.51, "z": 0.9}
-    values = [binomial.convergence_factor(v["k"], v["l"], v["z"], 1.0) for v in up]
-    return claim.refuted_if(
-        growth and down and first and values[0] > 1 > values[1],
-        {"diverges": values[0], "converges": values[1]},
+    diverges = binomial.convergence_factor(-0.5, 0.6, 0.9, 1.0)
+    converges = binomial.convergence_factor(0.5, -0.51, 0.9, 1.0)
+    return refuted_if(
+        growth and down and first and diverges > 1 > converges,
+        diverges=diverges,
+        converges=converges,
     )
 
 
@@ -227,13 +233,12 @@ FAIRNESS_SCHEMES = {
 }
 
 
-def cycles_to_fair(claim: Claim) -> Outcome:
+def cycles_to_fair() -> Found:
     found = {
         name: cycles_to_fairness(a, b, 1.0, down) for name, (a, b, down) in FAIRNESS_SCHEMES.items()
     }
-    values = {name: c for name, (c, _) in found.items()}
-    return claim.not_given(
-        values,
+    return not_given(
+        {name: cycles for name, (cycles, _) in found.items()},
         computed="cycles until the lower rate is 99 % of the higher one: "
         + "; ".join(f"{name} {c} (by the factor {f:.1f})" for name, (c, f) in found.items()),
     )
@@ -249,124 +254,119 @@ E = binomial.efficiency.expr.subs(_whole).simplify()
 TWO = binomial.efficiency_two_term.form.subs(_whole).simplify()
 
 
-def powers_of_fig4() -> NDArray[np.float64]:
+def powers_of_fig4() -> np.ndarray:
     """The powers l on the axis of Fig. 4."""
     return np.linspace(-0.5, 1.0, 301)
 
 
 @cache
-def errors(flows: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def errors(flows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Exact efficiency and relative errors of its one- and two-term forms over `powers_of_fig4`."""
-    at: tuple[Any, ...] = (K, powers_of_fig4(), BETA, W / flows)
-    exact = binomial.efficiency(*at)
-    one, two = (
-        abs(f(*at) - exact) / exact
-        for f in (binomial.efficiency_one_term, binomial.efficiency_two_term)
-    )
-    return exact, one, two
+    exact, one, two = (
+        f(K, powers_of_fig4(), BETA, W / flows)
+        for f in (
+            binomial.efficiency, binomial.efficiency_one_term, binomial.efficiency_two_term
+        )
+    )  # fmt: skip
+    return exact, abs(one - exact) / exact, abs(two - exact) / exact
 
 
-def increase_in_time(claim: Claim) -> Outcome:
-    t, R, s, x0 = symbols("t R s x0", positive=True)
+def increase_in_time() -> Found:
+    s, x0 = positive("s x0")
     up = {k: s - 1}  # k + 1 = s > 0
     printed = (lam * (k + 1) * t / R) ** (1 / (k + 1))
     good = proof(Eq(diff(printed.subs(up), t), (lam * printed**-k / R).subs(up)))
     general = (x0 ** (k + 1) + lam * (k + 1) * t / R) ** (1 / (k + 1))
     # x^(k+1) grows by lambda (k+1)/R a second, whatever k + 1 is
     right = proof(Eq(diff((general ** (k + 1)).powsimp(force=True), t), lam * (k + 1) / R))
-    base = float(printed.base.subs({k: -1.5, lam: 1, t: 1, R: 1}))
-    return claim.differs_if(good and right and base < 0, base=base)
+    base = printed.base.subs({k: -1.5, lam: 1, t: 1, R: 1})
+    return differs_if(good and right and base < 0, base=base)
 
 
-def sawtooth(claim: Claim) -> Outcome:
+def sawtooth() -> Found:
+    q = positive("q")
     checks = []
-    for formula, power in ((binomial.cycle_time, k), (binomial.cycle_data, k + 1)):
-        f = formula.form.subs(_whole).subs(symbols("R", positive=True), 1).args
-        value = formula.form.doit().subs(_whole)
-        nonzero = {k: symbols("q", positive=True) - (1 if power == k else 2)}  # k + 1 or k + 2 is q
-        f = value.subs(nonzero).simplify()
-        R = symbols("R", positive=True)
+    for formula, power, positive_power in (
+        (binomial.cycle_time, k, k + 1),
+        (binomial.cycle_data, k + 1, k + 2),
+    ):
+        nonzero = {k: q - (positive_power - k)}  # k + 1 or k + 2 is q
+        f = formula.form.doit().subs(_whole).subs(nonzero).simplify()
         # from L = U (1 - z): it vanishes at z = 0, and a lower L adds L^power R/lambda dL, with dL
         # = -U dz
-        checks.append(
-            proof(
-                Eq(diff(f, z), ((U * (1 - z)) ** power * U * R / lam).subs(nonzero)), where=[z < 1]
-            )
-        )
-        checks.append(proof(Eq(f.subs(z, 0), 0)))
-    return claim.proved(*checks)
+        added = ((U * (1 - z)) ** power * U * R / lam).subs(nonzero)
+        checks += [proof(Eq(diff(f, z), added), z < 1), proof(Eq(f.subs(z, 0), 0))]
+    return proved(*checks)
 
 
-def exact_efficiency(claim: Claim) -> Outcome:
-    a, b, form = binomial.cycle_data.form, binomial.cycle_time.form, binomial.efficiency.form
-    generic = (k + 1) * (1 - (1 - z) ** (k + 2)) / ((k + 2) * (1 - (1 - z) ** (k + 1)))
-    limits = []
-    for at in (-1, -2):
-        there = E.subs(k, at)
-        near = limit(generic.subs(z, 1 - symbols("r", positive=True)), k, at)  # r = 1 - z
-        limits.append(
-            proof(Eq(near.subs(symbols("r", positive=True), 1 - z), there), where=[z < 1])
-        )
-    return claim.proved(Eq(abstract(a / (U * b)), abstract(form)), *limits)
+def exact_efficiency() -> Found:
+    data, lasts, form = (
+        abstract(f.form) for f in (binomial.cycle_data, binomial.cycle_time, binomial.efficiency)
+    )
+    # r = 1 - z
+    generic = (k + 1) * (1 - rest ** (k + 2)) / ((k + 2) * (1 - rest ** (k + 1)))
+    limits = [
+        proof(Eq(limit(generic, k, at).subs(rest, 1 - z), E.subs(k, at)), z < 1) for at in (-1, -2)
+    ]
+    return proved(Eq(data / (U * lasts), form), *limits)
 
 
-def flow_limit(claim: Claim) -> Outcome:
-    s, t = symbols("s t", positive=True)  # 1 - l = s > 0; n is t times the bound
-    bound = C / sigma ** (1 / s)
-    exact = Eq((sigma * (C / n) ** (-s)).subs(n, t * bound), t**s)
+def flow_limit() -> Found:
+    s = positive("s")  # 1 - l = s > 0; n is t times the bound
+    exact = Eq((sigma * (C / n) ** (-s)).subs(n, t * C / sigma ** (1 / s)), t**s)
     value = binomial.max_flows(-0.5, BETA, W)
-    return claim.proved(exact, checks=agrees("158", np.floor(value)), value=value)
+    return proved(exact, checks=agrees("158", np.floor(value)), value=value)
 
 
-def taylor(claim: Claim) -> Outcome:
+def taylor() -> Found:
     q = symbols("q", real=True)
     wanted = q * z - q * (q - 1) / 2 * z**2 + q * (q - 1) * (q - 2) / 6 * z**3
-    return claim.proved(Eq(series(1 - (1 - z) ** q, z, 0, 4).removeO().expand(), wanted.expand()))
+    return proved(Eq(series(1 - (1 - z) ** q, z, 0, 4).removeO().expand(), wanted.expand()))
 
 
-def part_below_one(claim: Claim) -> Outcome:
+def part_below_one() -> Found:
     value = 2.0 * 1.0 ** (0 - 1)
-    return claim.differs_if(value >= 1, {"z": value})
+    return differs_if(value >= 1, z=value)
 
 
-def leading_term(claim: Claim) -> Outcome:
+def leading_term() -> Found:
     one = ((k + 1) * (k + 2) * z) / ((k + 2) * (k + 1) * z)
-    return claim.proved(Eq(one, binomial.efficiency_one_term.form), Eq(limit(TWO, z, 0), 1))
+    return proved(Eq(one, binomial.efficiency_one_term.form), Eq(limit(TWO, z, 0), 1))
 
 
-def two_terms(claim: Claim) -> Outcome:
-    cut = lambda q: q * z - q * (q - 1) / 2 * z**2  # noqa: E731
-    truncated = (k + 1) * cut(k + 2) / ((k + 2) * cut(k + 1))
-    return claim.proved(
+def first_terms(q: Any, part: Any) -> Any:
+    """The first two terms of 1 - (1 - part)^q."""
+    return q * part - q * (q - 1) / 2 * part**2
+
+
+def two_terms() -> Found:
+    truncated = (k + 1) * first_terms(k + 2, z) / ((k + 2) * first_terms(k + 1, z))
+    return proved(
         Eq(truncated, TWO), Eq(E.subs(k, 0), TWO.subs(k, 0)), Eq(TWO.subs(k, 0), (2 - z) / 2)
     )
 
 
-def efficiency_of_n(claim: Claim) -> Outcome:
+def efficiency_of_n() -> Found:
     right = binomial.efficiency_n_two_term.form
-    read = 1 - sigma * C ** (l - 1) / (2 * n ** (l - 1) - k * sigma * C ** (l - 1))
-    good = proof(Eq(right, read))
-    literal = 1 - sigma * (C / n) ** (l - 1) / (2 * n ** (l - 1) - k * sigma * (C / n) ** (l - 1))
-    wrong = proof(Eq(right, literal))
-    return claim.differs_if(good and not wrong, wrong=wrong)
+    good, wrong = (
+        proof(Eq(right, 1 - part / (2 * n ** (l - 1) - k * part)))
+        for part in (sigma * C ** (l - 1), _part_of_n())
+    )
+    return differs_if(good and not wrong, wrong=wrong)
 
 
-def independent_of_n(claim: Claim) -> Outcome:
+def independent_of_n() -> Found:
     # The exact efficiency is e = X/(U dt), of z_n alone. With the low end L = U (1 - z) it is
-    # proved
-    # in `sawtooth` that dX/dz = L d(dt)/dz, so that e' = d(dt)/dz (L dt - X)/(U dt^2); and
+    # proved in `sawtooth` that dX/dz = L d(dt)/dz, so that e' = d(dt)/dz (L dt - X)/(U dt^2); and
     # D = X - L dt is 0 at z = 0 and has D' = U dt > 0. So e falls strictly.
     sent, lasts = (Function(name, positive=True)(z) for name in ("X", "T"))
-    rises = symbols("t", positive=True)  # d(dt)/dz
+    rises, gap = positive("t D")  # d(dt)/dz
     low = U * (1 - z)
     put = {diff(sent, z): low * rises, diff(lasts, z): rises}
-    falls = diff(sent / (U * lasts), z).subs(put)
-    above = diff(sent - low * lasts, z).subs(put)
-    gap = symbols("D", positive=True)
     at = _part_of_n()
-    return claim.proved(
-        Eq(falls, -rises * (sent - low * lasts) / (U * lasts**2)),
-        Eq(above, U * lasts),
+    return proved(
+        Eq(diff(sent / (U * lasts), z).subs(put), -rises * (sent - low * lasts) / (U * lasts**2)),
+        Eq(diff(sent - low * lasts, z).subs(put), U * lasts),
         -rises * gap / (U * lasts**2) < 0,
         Eq(diff(at, n), (1 - l) * at / n),
     )
@@ -377,53 +377,54 @@ def _part_of_n() -> Any:
     return sigma * (C / n) ** (l - 1)
 
 
-def errors_at_aimd(claim: Claim) -> Outcome:
+def errors_at_aimd() -> Found:
     at = np.array([0.5, -0.5, 1.0])
     found = 1 / binomial.efficiency(at, 1, BETA, W) - 1
-    grid = 1 / binomial.efficiency(np.linspace(-0.5, 1, 61), 1, BETA, W) - 1
     values = named("k = {:g}", at, found)
-    if not np.all(np.diff(grid) < 0):
-        return claim.outcome("differs", values, computed=str(values), reason="Not monotone in k.")
+    if not falling(1 / binomial.efficiency(np.linspace(-0.5, 1, 61), 1, BETA, W)):
+        return differs_if(True, values, computed=str(values), reason="Not monotone in k.")
     text = ", ".join(f"{percent(v, 4)} at {a}" for a, v in values.items()) + "; monotone in k"
-    return claim.compared(found, values, computed=text)
+    return compared(found, values, computed=text)
 
 
-def efficient_below_half(claim: Claim) -> Outcome:
+def efficient_below_half() -> Found:
     exact, one, _ = errors(1)
     below = powers_of_fig4() < 0.5
-    values = {"least efficiency": exact[below].min(), "largest error": one[below].max()}
-    return claim.reproduced_if(values["largest error"] < 0.05, values)
+    largest = one[below].max()
+    return reproduced_if(
+        largest < 0.05, {"least efficiency": exact[below].min(), "largest error": largest}
+    )
 
 
-def two_terms_better(claim: Claim) -> Outcome:
+def two_terms_better() -> Found:
     _, one, two = errors(1)
     ratio = one / two
-    values = {"least": ratio.min(), "most": ratio.max()}
+    least, most = ratio.min(), ratio.max()
     span = powers_of_fig4()[(ratio >= 5) & (ratio <= 1000)]
-    return claim.compared(values.values(), values, at=span.min())
+    return compared([least, most], least=least, most=most, at=span.min())
 
 
-def efficiency_crossing(claim: Claim) -> Outcome:
+def efficiency_crossing() -> Found:
     # at n = W the fair share is one packet, so z = beta for every l: equal efficiencies at equal k
-    same = proof(
-        Eq(binomial.efficiency_n.expr.subs({C: n}), binomial.efficiency_n.expr.subs({C: n, l: 1}))
-    )
+    full = binomial.efficiency_n.expr.subs({C: n})
+    same = proof(Eq(full, full.subs(l, 1)))
     aimd = binomial.efficiency(0, 1, BETA, W)
-    roots = {
-        f"l = {a:g}": brentq(
-            lambda m, a=a: binomial.efficiency_n(K, a, BETA, W, m) - aimd,
-            1.0,
-            0.9999 * binomial.max_flows(a, BETA, W),
-        )
-        / W
-        for a in (-0.5, 0.0, 0.5)
-    }
-    return claim.differs_if(same, roots)
+    roots = {}
+    for a in (-0.5, 0.0, 0.5):
+        excess = lambda m, a=a: binomial.efficiency_n(K, a, BETA, W, m) - aimd  # noqa: E731
+        most = 0.9999 * binomial.max_flows(a, BETA, W)
+        roots[f"l = {a:g}"] = brentq(excess, 1.0, most) / W
+    return differs_if(same, roots)
 
 
-def errors_of_150_flows(claim: Claim) -> Outcome:
+def errors_of_150_flows() -> Found:
     _, one, two = errors(150)
-    at = powers_of_fig4()
-    values = {"least": one.min(), "most": one.max(), "two terms, most": two.max()}
-    low, high = at[one.argmin()], at[one.argmax()]
-    return claim.compared([(values["least"], values["most"])], values, low=low, high=high)
+    at, least, most = powers_of_fig4(), one.min(), one.max()
+    return compared(
+        [(least, most)],
+        {"two terms, most": two.max()},
+        least=least,
+        most=most,
+        low=at[one.argmin()],
+        high=at[one.argmax()],
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fluidcc.formulas import binomial
 from fluidcc.papers.binomial.cycles import BETA, FAIRNESS_SCHEMES, climb, errors, powers_of_fig4
@@ -14,9 +13,10 @@ from fluidcc.papers.binomial.runs import (
     ISCC_FLOWS,
     NETWORK_FLOWS,
     PRINTED,
-    SCHEMES,
+    S_100,
     T1,
     TABLE,
+    N,
     fig5,
     iscc_losses,
     network_losses,
@@ -28,7 +28,7 @@ from fluidcc.plotting import convergence_plane
 FIGURES = Figures()
 
 
-def corners(scheme: str, cycles: int) -> NDArray[np.float64]:
+def corners(scheme: str, cycles: int) -> np.ndarray:
     """Corners of the fluid's cycles on C = 100 from (20, 80): on the efficiency line, and after a
     decrease."""
     k, l, sigma = FAIRNESS_SCHEMES[scheme]
@@ -123,22 +123,21 @@ def fig4b(axes: Any) -> None:
 def fig5_growth(axes: Any) -> None:
     """Growth of the loss with the number of flows, on the periodic orbits."""
     growth, ratio = axes
-    n = np.arange(1, FLOWS + 1)
-    printed = {"AIMD1": 6755, "AIMD2": 352, "IIAD": 219_889}
-    for k, name in enumerate(SCHEMES):
+    for k, (name, printed) in enumerate(S_100.items()):
         p = fig5(name)
-        growth.semilogy(n, p / p[0], color=f"C{k}", linewidth=1.0, label=name)
-        growth.plot(100, printed[name], "x", color=f"C{k}", markersize=8, zorder=5)
-        ratio.semilogy(n, 100 * p, color=f"C{k}", linewidth=1.0, label=name)
+        growth.semilogy(N, p / p[0], color=f"C{k}", linewidth=1.0, label=name)
+        growth.plot(FLOWS, printed, "x", color=f"C{k}", markersize=8, zorder=5)
+        ratio.semilogy(N, 100 * p, color=f"C{k}", linewidth=1.0, label=name)
     growth.plot([], [], "x", color="0.4", label="printed $s_{100}$")
-    growth.plot(n, n**2, color="0.5", linewidth=0.8, linestyle=":", label="$n^2$, $n^3$")
-    growth.plot(n, n.astype(float) ** 3, color="0.5", linewidth=0.8, linestyle=":")
-    growth.set(xlabel="flows $n$", ylabel="loss over that of one flow, $s_n$", xlim=(0, 102))
-    ratio.set(xlabel="flows $n$", ylabel="loss $p_n$ [%]", xlim=(0, 102))
+    for power, label in ((2, "$n^2$, $n^3$"), (3, None)):
+        growth.plot(N, N**power, color="0.5", linewidth=0.8, linestyle=":", label=label)
+    growth.set_ylabel("loss over that of one flow, $s_n$")
+    ratio.set_ylabel("loss $p_n$ [%]")
     even = T1 / (np.arange(2, 14, 2) * 5e3)
     low = np.full(len(even), 2e-3)
     ratio.plot(even, low, "C0|", markersize=10, label=r"$C = 2 N \lambda n$ (AIMD1)")
-    for ax in (growth, ratio):
+    for ax in axes:
+        ax.set(xlabel="flows $n$", xlim=(0, 102))
         ax.legend(loc="lower right")
 
 
@@ -153,20 +152,19 @@ def fig5_growth(axes: Any) -> None:
 def fig8(axes: Any) -> None:
     """Losses on a link with a queue, and in the interval model, beside the testbed's."""
     queue, late = axes
-    for k, name in enumerate(PRINTED):
-        for ax, losses in ((queue, network_losses), (late, table_losses)):
-            if ax is queue or name in TABLE:
+    for ax, losses, names in ((queue, network_losses, PRINTED), (late, table_losses, TABLE)):
+        for k, (name, printed) in enumerate(PRINTED.items()):
+            if name in names:
                 found = losses(name)
                 lost = [100 * p for p in found.values()]
                 ax.loglog(list(found), lost, f"C{k}.-", label=name)
-            ax.plot((2, 50), PRINTED[name], f"C{k}x", markersize=8)
-    queue.plot([], [], "x", color="0.4", label="testbed (Table I)")
-    queue.set(ylabel="loss $p_n$ [%]", title="automata on a drop-tail queue, 100 ms")
-    late.set(title="interval model, feedback two intervals late")
-    for ax in (queue, late):
+            ax.plot((2, 50), printed, f"C{k}x", markersize=8)
         ax.set_xlabel("flows $n$")
         ax.margins(x=0.08)
         plain_ticks(ax, NETWORK_FLOWS)
+    queue.plot([], [], "x", color="0.4", label="testbed (Table I)")
+    queue.set(ylabel="loss $p_n$ [%]", title="automata on a drop-tail queue, 100 ms")
+    late.set(title="interval model, feedback two intervals late")
     queue.figure.legend(*queue.get_legend_handles_labels(), loc="outside right upper")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.formulas import delay_aimd
-from fluidcc.papers.delay_aimd.knee import FLOWS, T7, TAU7, fig7, fig8
+from fluidcc.papers.delay_aimd.knee import FLOWS, T7, TAU7, fig7, fig8, shrinking
 from fluidcc.papers.delay_aimd.rules import C2, PACKET, T2, TAU2, fig2
 from fluidcc.papers.delay_aimd.runs import (
     NEAR,
@@ -53,19 +53,23 @@ def fig2_backoff(axes: Any) -> None:
     names = {False: "backoff to 1/2", True: r"backoff (3), $\mathrm{RTT}_{\min}/\mathrm{RTT}$"}
     for (adaptive, title), (top, low) in zip(names.items(), axes.T, strict=True):
         run = fig2(adaptive)
-        t = run.time.values
-        top.plot(t, run.PlainDelayAIMD_w.values[:, 0], label="window")
+        top.plot(run.time, run.PlainDelayAIMD_w[:, 0], label="window")
         top.axhline(
             C2 * T2 / PACKET, color="0.5", linestyle=":", label="capacity times propagation delay"
         )
-        low.plot(t, 1e3 * run.queueing_delay.values[:, 0], color="C1", label="queueing delay")
-        low.axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\tau_0$")
+        _delay(low, run, "queueing delay")
         top.set_title(title)
         low.set(xlabel="time [s]", xlim=(0, 30), ylim=(0, 95))
     axes[0, 0].set(ylabel="window [packets]", ylim=(0, 1250))
     axes[1, 0].set_ylabel("queueing delay [ms]")
-    axes[0, 0].legend(loc="upper right")
-    axes[1, 0].legend(loc="upper right")
+    for ax in axes[:, 0]:
+        ax.legend(loc="upper right")
+
+
+def _delay(ax: Any, run: Any, label: str | None = None) -> None:
+    """The queueing delay of a run, and the threshold."""
+    ax.plot(run.time, 1e3 * run.queueing_delay[:, 0], color="C1", label=label)
+    ax.axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\tau_0$")
 
 
 def _ratchet(axes: Any, flows: int, deltas: tuple[float, ...]) -> None:
@@ -116,14 +120,12 @@ def fig4_ratchet(axes: Any) -> None:
 )
 def fig5_flat(axes: Any) -> None:
     """Window and queueing delay with a least time between backoffs."""
-    run = fig5(8.0)
-    t = run.time.values
-    axes[0].plot(t, run.DelayAIMD_w.values[:, 0])
-    axes[1].plot(t, 1e3 * run.queueing_delay.values[:, 0], color="C1")
-    axes[1].axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\tau_0$")
-    axes[0].set(ylabel="window [packets]", ylim=(700, 920))
-    axes[1].set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(20, 60), ylim=(0, 30))
-    axes[1].legend(loc="upper right")
+    run, (window, delay) = fig5(8.0), axes
+    window.plot(run.time, run.DelayAIMD_w[:, 0])
+    window.set(ylabel="window [packets]", ylim=(700, 920))
+    _delay(delay, run)
+    delay.set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(20, 60), ylim=(0, 30))
+    delay.legend(loc="upper right")
 
 
 @FIGURES.panels(
@@ -137,13 +139,11 @@ def fig6_share(axes: Any) -> None:
     """The windows of one delay-based flow and of one of three loss-based flows."""
     for (gamma, idle), ax in zip(((0.0, 0.0), (0.9, 0.0), (0.9, 2.0)), axes, strict=True):
         run = coexistence(gamma, idle)
-        t = run.time.values
-        for law, flow, color, name in (
-            ("HTCP", "loss1", "0.6", "loss-based (H-TCP)"),
-            ("DelayAIMD", "delay", "C0", "delay-based"),
+        for window, color, name in (
+            (run.HTCP_w.sel(flow="loss1"), "0.6", "loss-based (H-TCP)"),
+            (run.DelayAIMD_w.sel(flow="delay"), "C0", "delay-based"),
         ):
-            window = run[f"{law}_w"].sel(flow=flow).values
-            ax.plot(t, window, color=color, linewidth=1.2, label=name)
+            ax.plot(run.time, window, color=color, linewidth=1.2, label=name)
         ax.set_title(rf"$\gamma$ = {gamma:g}, $\Delta_0$ = {idle:g} s")
         ax.set(ylabel="window [packets]", ylim=(0, 100))
     axes[-1].set(xlabel="time [s]", xlim=(40, 70))
@@ -175,22 +175,24 @@ def drained(ax: Any) -> None:
 def fig7_knee(axes: Any) -> None:
     """Utilisation and queueing delay over the number of flows, and those of loss-based H-TCP."""
     left, right = axes
-    found, loss = (np.array([fig7(n, law) for n in FLOWS]) for law in (None, HTCP))
+    (used, mean, largest, *_), (loss_used, loss_mean, *_) = (
+        np.array([fig7(n, law) for n in FLOWS]).T for law in (None, HTCP)
+    )
     grey: Any = {"marker": "s", "color": "0.6"}
-    left.semilogx(FLOWS, 100 * loss[:, 0], label="loss-based H-TCP", **grey)
-    left.semilogx(FLOWS, 100 * found[:, 0], "o-", label="delay-based")
-    left.legend()
-    left.set(ylabel="utilisation [%]", ylim=(90, 101), xlabel="flows $n$")
-    right.semilogx(FLOWS, 1e3 * found[:, 2], "^-", label="largest")
-    right.semilogx(FLOWS, 1e3 * found[:, 1], "o-", label="mean")
-    right.semilogx(FLOWS, 1e3 * loss[:, 1], label="mean of loss-based H-TCP", **grey)
+    left.semilogx(FLOWS, 100 * loss_used, label="loss-based H-TCP", **grey)
+    left.semilogx(FLOWS, 100 * used, "o-", label="delay-based")
+    left.set(ylabel="utilisation [%]", ylim=(90, 101))
+    right.semilogx(FLOWS, 1e3 * largest, "^-", label="largest")
+    right.semilogx(FLOWS, 1e3 * mean, "o-", label="mean")
+    right.semilogx(FLOWS, 1e3 * loss_mean, label="mean of loss-based H-TCP", **grey)
     closed = delay_aimd.mean_queueing_delay(TAU7, T7, delay_aimd.backoff_factor(T7, T7 + TAU7))
     named = "mean, constant increase and prompt feedback"
     right.axhline(1e3 * closed, color="black", linestyle=":", label=named)
     right.axhline(30, color="0.5", linestyle="--", label="what the paper's means stay below")
-    right.set(ylabel="queueing delay [ms]", xlabel="flows $n$", ylim=(0, 180))
-    right.legend()
-    for ax in (left, right):
+    right.set(ylabel="queueing delay [ms]", ylim=(0, 180))
+    for ax in axes:
+        ax.set_xlabel("flows $n$")
+        ax.legend()
         plain_ticks(ax, FLOWS)
         ax.margins(x=0.05)
 
@@ -206,14 +208,12 @@ def fig8_convergence(axes: Any) -> None:
     """The windows of two flows, of which the second starts at 100 s."""
     for delta, ax in zip((0.9, 1.0), axes, strict=True):
         run, before = fig8(delta)
-        for k, name in enumerate(("first flow", "second flow")):
-            on = run.time.values >= (0, 100)[k]
-            ax.plot(run.time.values[on], run.PlainDelayAIMD_w.values[on, k] / 1e3, label=name)
-        gap = before[:, 0] - before[:, 1]
-        ax.set_title(
-            rf"$\delta$ = {delta:g}: the difference shrinks to "
-            f"{(gap[6] / gap[0]) ** (1 / 6):.2f} an epoch"
-        )
+        windows = run.PlainDelayAIMD_w / 1e3
+        for flow, name, start in (("f1", "first flow", 0), ("f2", "second flow", 100)):
+            window = windows.sel(flow=flow, time=slice(start, None))
+            ax.plot(window.time, window, label=name)
+        factor = f"{shrinking(before):.2f}"
+        ax.set_title(rf"$\delta$ = {delta:g}: the difference shrinks to {factor} an epoch")
         ax.set(ylabel="window [1000 packets]", ylim=(0, 21))
     axes[1].set(xlabel="time [s]", xlim=(50, 300))
     axes[0].legend()

@@ -7,14 +7,22 @@ from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sympy import Eq, Max, Min, symbols
 
 from fluidcc.formulas import delay_aimd
 from fluidcc.laws import Source
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers import printed
-from fluidcc.papers.model import Claim, Outcome, proof
+from fluidcc.papers.model import (
+    Found,
+    differs_if,
+    not_given,
+    positive,
+    proof,
+    proved,
+    refuted_if,
+    reproduced_if,
+)
 from fluidcc.papers.printed import agrees, named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import PlainDelayAIMD
@@ -47,22 +55,20 @@ def flow(law: Source, window: float, **more: Any) -> dict[str, Any]:
     return {"law": law, "start": 0, "packet": PACKET, "initial": {"w": window}, **more}
 
 
-def backoffs(run: Any, flow: str = "f1", law: Source = PlainDelayAIMD) -> NDArray[np.float64]:
+def backoffs(run: Any, flow: str = "f1", law: Source = PlainDelayAIMD) -> np.ndarray:
     """When a flow of `law` backed off [s]."""
     cuts = [k for k, jump in enumerate(law.jumps) if any(z.name == "w" for z in jump.reset)]
-    times: NDArray[np.float64] = run.jump_time.values[
-        (run.jump_of == flow) & np.isin(run.jump_rule, cuts)
-    ]
-    return times
+    mine = (run.jump_of == flow) & np.isin(run.jump_rule, cuts)
+    return np.asarray(run.jump_time.values[mine])
 
 
 def last_cycle(run: Any) -> tuple[float, float, Any]:
     """Period and mean queueing delay of the first flow's last cycle [s], and its samples."""
     start, stop = backoffs(run)[-2:]
     part = run.sel(time=slice(start, stop))
-    t, q = run.time.values, run.queueing_delay.values[:, 0]
-    at = np.concatenate([[start], part.time.values, [stop]])
-    return stop - start, float(np.trapezoid(np.interp(at, t, q), at) / (stop - start)), part
+    at = np.concatenate([[start], part.time, [stop]])
+    q = np.interp(at, run.time, run.queueing_delay[:, 0])
+    return stop - start, np.trapezoid(q, at) / (stop - start), part
 
 
 @cache
@@ -72,20 +78,18 @@ def fig2(adaptive: bool = True) -> Any:
     return of_fig2(law, 40.0)
 
 
-C, q, w, x = symbols("C q w x", positive=True)
+C, q, w, x, part, span = positive("C q w x p s")
 
 
-def delay_backoff(claim: Claim) -> Outcome:
+def delay_backoff() -> Found:
     run = fig2()
-    top, full = float(run.queueing_delay.sel(time=slice(10.0, None)).max()), 400 * PACKET / C2
-    return claim.reproduced_if(
-        float(run.lost.max()) == 0.0 and TAU2 < top < full,
-        {"top": top, "full": full},
-        backoffs=len(backoffs(run)),
+    top, full = run.queueing_delay.sel(time=slice(10.0, None)).max(), 400 * PACKET / C2
+    return reproduced_if(
+        run.lost.max() == 0.0 and TAU2 < top < full, top=top, full=full, backoffs=len(backoffs(run))
     )
 
 
-def increase_minimum(claim: Claim) -> Outcome:
+def increase_minimum() -> Found:
     printed = 1 + 10 * x + x**2 / 2  # x = Delta - 1 > 0
     never = proof(Eq(Min(1, printed), 1))
     Delta = delay_aimd.increase.arguments[0]
@@ -93,88 +97,85 @@ def increase_minimum(claim: Claim) -> Outcome:
     meant = proof(Eq(Max(1, printed), ours))
     at = np.linspace(0.0, 1.0, 11)
     below = 1 + 10 * (at - 1) + 0.5 * (at - 1) ** 2
-    early = float(np.minimum(1, below)[0])
     same = np.allclose(np.maximum(1, below), delay_aimd.increase(at))
-    return claim.refuted_if(never and meant and same, {"at Delta = 0": early})
+    return refuted_if(never and meant and same, {"at Delta = 0": min(1, below[0])})
 
 
-def busy_link(claim: Claim) -> Outcome:
+def busy_link() -> Found:
     windows, trips, smallest = (symbols(f"{name}1:5", positive=True) for name in ("w", "R", "m"))
-    before = sum(a / b for a, b in zip(windows, trips, strict=True))
+    rates = [a / b for a, b in zip(windows, trips, strict=True)]
     factor = delay_aimd.backoff_factor
-    after = sum(
+    after = [
         factor.form.subs(dict(zip(factor.arguments, (m, r, 1), strict=True))) * a / m
         for a, r, m in zip(windows, trips, smallest, strict=True)
-    )
-    return claim.proved(*factor.claims.values(), Eq(after, before))
+    ]
+    return proved(*factor.claims.values(), Eq(sum(after), sum(rates)))
 
 
-def busy_with_two_round_trips(claim: Claim) -> Outcome:
+def busy_with_two_round_trips() -> Found:
     link = {"capacity": C2, "delay": T2 / 4, "buffer": 400 * PACKET}
     near, far = flow(PlainDelayAIMD, 200), flow(PlainDelayAIMD, 400, access_delay=T2 / 4)
-    net = dumbbell([near, far], link)
-    late = simulate(net, 60.0, samples=6001, rtol=1e-6).sel(time=slice(20.0, None))
-    used, least = float(late.utilisation.mean()), float(late.utilisation.min())
-    short = float((late.utilisation < 0.99).mean())
-    rates = late.rate.mean("time").values
-    return claim.reproduced_if(
+    run = simulate(dumbbell([near, far], link), 60.0, samples=6001, rtol=1e-6)
+    late = run.sel(time=slice(20.0, None))
+    used, rates = late.utilisation.mean(), late.rate.mean("time")
+    return reproduced_if(
         agrees("100", 100 * used),
-        {"utilisation": used, "short": short, "least": least, "ratio": rates[0] / rates[1]},
+        utilisation=used,
+        short=(late.utilisation < 0.99).mean(),
+        least=late.utilisation.min(),
+        ratio=rates[0] / rates[1],
     )
 
 
-def ratchet_form(claim: Claim) -> Outcome:
+def ratchet_form() -> Found:
     form = delay_aimd.ratchet
     k, start, T, delta = form.arguments
-    return claim.proved(*form.claims.values(), Eq(form.form.subs({start: T * delta ** (-k)}), T))
+    return proved(*form.claims.values(), Eq(form.form.subs({start: T * delta ** (-k)}), T))
 
 
-def threshold_between(claim: Claim) -> Outcome:
-    form = delay_aimd.threshold
-    base, gamma, high, low = form.arguments
-    part, span = symbols("p s", positive=True)
-    at = form.form.subs({high: low + span, gamma: part})
-    return claim.proved(
-        Eq(form.form.subs(gamma, 0), base),
-        Eq(form.form.subs(gamma, 1), high - low),
+def threshold_between() -> Found:
+    form = delay_aimd.threshold.form
+    base, gamma, high, low = delay_aimd.threshold.arguments
+    at = form.subs({high: low + span, gamma: part})
+    return proved(
+        Eq(form.subs(gamma, 0), base),
+        Eq(form.subs(gamma, 1), high - low),
         Eq(at - base, part * (span - base)),
         Eq(span - at, (1 - part) * (span - base)),
     )
 
 
-def slow_start_threshold(claim: Claim) -> Outcome:
+def slow_start_threshold() -> Found:
     cwnd, tau0, high, low = delay_aimd.max_ssthresh.arguments
     # A round of w packets is acknowledged at rate C; two packets leave for each. When q more than
-    # C's share were sent
-    # the queue is q. News of it comes 2 q acknowledgements into the next round, when the window is
-    # 2 w + 2 q.
+    # C's share were sent the queue is q. News of it comes 2 q acknowledgements into the next round,
+    # when the window is 2 w + 2 q.
     found = delay_aimd.max_ssthresh.form.subs({high: low + q / C, cwnd: 2 * w + 2 * q})
     last = proof(Eq(found.subs(q, w), C * tau0))
     above = proof(Eq(found / (C * tau0), (w + q) / (2 * q)))
-    return claim.differs_if(last and above, {"q = w/3": ((w + q) / (2 * q)).subs(q, w / 3)})
+    return differs_if(last and above, {"q = w/3": ((w + q) / (2 * q)).subs(q, w / 3)})
 
 
-def slow_start_length(claim: Claim) -> Outcome:
-    rtt, tau0 = delay_aimd.slow_start_rounds.arguments
-    return claim.proved(
-        *delay_aimd.slow_start_rounds.claims.values(),
-        Eq(delay_aimd.slow_start_rounds.form, 2 * rtt / tau0),
-        values={"Fig. 2": delay_aimd.slow_start_rounds(T2, TAU2)},
-    )
+def slow_start_length() -> Found:
+    form = delay_aimd.slow_start_rounds
+    rtt, tau0 = form.arguments
+    return proved(*form.claims.values(), Eq(form.form, 2 * rtt / tau0), {"Fig. 2": form(T2, TAU2)})
 
 
-def algorithm_increase(claim: Claim) -> Outcome:
+def algorithm_increase() -> Found:
     beta = delay_aimd.backoff_factor(T2, T2 + TAU2)
     factor = 2 * (1 - beta)
     # What (2) must add up to in an epoch: with one packet a round trip all along it would last so
     # many seconds.
     needed = delay_aimd.cycle(1.0, TAU2, T2, C2 / PACKET, beta).period
-    closed = [delay_aimd.epoch_duration(2 * needed / a, 1.0) for a in (1.0, factor)]
+    plain, faster = (delay_aimd.epoch_duration(2 * needed / a, 1.0) for a in (1.0, factor))
     epochs = [_epoch(a) for a in (1.0, factor)]
-    longer = {"longer": epochs[1] / epochs[0], "by (2)": closed[1] / closed[0]}
-    return claim.differs_if(
-        abs(longer["longer"] - 1) > 0.01,
-        {"factor": factor, **longer},
+    longer = epochs[1] / epochs[0]
+    return differs_if(
+        abs(longer - 1) > 0.01,
+        {"by (2)": faster / plain},
+        factor=factor,
+        longer=longer,
         beta=beta,
         epochs=epochs,
         inverse=1 / factor,
@@ -187,27 +188,27 @@ def _epoch(factor: float) -> float:
     return last_cycle(of_fig2(PlainDelayAIMD(alpha=factor), 40.0))[0]
 
 
-def algorithm_threshold(claim: Claim) -> Outcome:
-    form = delay_aimd.threshold
-    base, gamma, high, low = form.arguments
-    part, more = symbols("p d", positive=True)
-    gap = proof(Eq(form.form.subs({high: low + base + more, gamma: part}) - base, part * more))
-    example = delay_aimd.threshold(0.02, 0.5, 0.18, 0.1)
-    return claim.differs_if(gap, {"tau0": example})
+def algorithm_threshold() -> Found:
+    base, gamma, high, low = delay_aimd.threshold.arguments
+    above = delay_aimd.threshold.form.subs({high: low + base + span, gamma: part}) - base
+    return differs_if(
+        proof(Eq(above, part * span)), tau0=delay_aimd.threshold(0.02, 0.5, 0.18, 0.1)
+    )
 
 
-def algorithm_cap(claim: Claim) -> Outcome:
+def algorithm_cap() -> Found:
     cap = PlainDelayAIMD.parameter("cap")
-    bound = cap / (1 - cap)  # T/tau0 at which (3) is cap
     free = delay_aimd.backoff_factor(0.25, 0.25 + TAU2)
     used = delay_aimd.cycle(1, TAU2, 0.25, C2 / PACKET, min(free, cap)).utilisation
-    return claim.differs_if(used < 1 - 1e-12, {"bound": bound, "utilisation": used}, free=free)
+    # bound is the T/tau0 at which (3) is cap
+    return differs_if(used < 1 - 1e-12, bound=cap / (1 - cap), utilisation=used, free=free)
 
 
-def algorithm_loss_branch(claim: Claim) -> Outcome:
+def algorithm_loss_branch() -> Found:
     run = of_fig2(PlainDelayAIMD, 20.0, packets=100)
-    lost, top = float(run.lost.max()) / PACKET, float(run.queueing_delay.max())
-    return claim.not_given({"lost": lost, "top": top}, backoffs=len(backoffs(run)))
+    return not_given(
+        lost=run.lost.max() / PACKET, top=run.queueing_delay.max(), backoffs=len(backoffs(run))
+    )
 
 
 # --- Table I --------------------------------------------------------------------------------------
@@ -239,41 +240,38 @@ QUEUE = 40.0  # Packets beyond the bandwidth-delay product with which Table I ca
 
 
 @cache
-def conventions() -> dict[Convention, NDArray[np.float64]]:
+def conventions() -> dict[Convention, np.ndarray]:
     """Epochs [s] of Table I by every convention that was tried."""
     trips = (0.05, 0.1, 0.12, 0.15, 0.2, 0.25)
-    tried = (
-        Convention(*v)
-        for v in product((0.5, 0.25), (0.0, 1.0), (False, True), trips, (0.5, 0.8), (0.0, QUEUE))
-    )
+    tried = product((0.5, 0.25), (0.0, 1.0), (False, True), trips, (0.5, 0.8), (0.0, QUEUE))
     return {
-        c: delay_aimd.epoch_duration(np.array(TABLE[0], dtype=float), **c._asdict()) for c in tried
+        c: delay_aimd.epoch_duration(np.array(TABLE[0], dtype=float), **c._asdict())
+        for c in (Convention(*v) for v in tried)
     }
 
 
-def equal(found: NDArray[np.float64]) -> int:
+def equal(found: np.ndarray) -> int:
     """How many entries of Table I are the printed ones."""
     return int(np.sum(np.round(found, 1) == np.array(TABLE[1])))
 
 
-def table_one(claim: Claim) -> Outcome:
-    printed, tried = np.array(TABLE[1]), conventions()
-    without = {c: v for c, v in tried.items() if not c.queue}
-    most, plain = (
-        max(some.items(), key=lambda one: (equal(one[1]), -np.abs(one[1] - printed).max()))[0]
-        for some in (tried, without)
-    )
-    whole = [c for c, v in tried.items() if equal(v) == len(printed)]
+def table_one() -> Found:
+    tried = conventions()
+
+    def farthest(one: Convention) -> float:
+        return float(np.abs(tried[one] - np.array(TABLE[1])).max())
+
+    def fit(one: Convention) -> tuple[int, float]:
+        return equal(tried[one]), -farthest(one)
+
+    most, plain = max(tried, key=fit), max((c for c in tried if not c.queue), key=fit)
     as_printed = tried[Convention(0.5, 1.0, False, 0.1, 0.5, 0.0)]
-    values = named("W = {}", TABLE[0], tried[plain])
-    values |= {
-        "equal": equal(tried[plain]),
-        "with a queue": equal(tried[most]),
-        "as printed": equal(as_printed),
-    }
-    return claim.differs_if(
-        equal(as_printed) != len(printed),
-        values,
+    whole = [c for c, v in tried.items() if equal(v) == len(v)]
+    return differs_if(
+        equal(as_printed) != len(as_printed),
+        named("W = {}", TABLE[0], tried[plain]),
+        {"with a queue": equal(tried[most]), "as printed": equal(as_printed)},
+        equal=equal(tried[plain]),
         as_printed=as_printed,
         tried=len(tried),
         whole=len(whole),
@@ -282,17 +280,17 @@ def table_one(claim: Claim) -> Outcome:
         most=str(most),
         plain=str(plain),
         found=tried[plain],
-        farthest=np.abs(tried[plain] - printed).max(),
+        farthest=farthest(plain),
     )
 
 
-def coefficient(claim: Claim) -> Outcome:
+def coefficient() -> Found:
     fluid = {a: max(most_entries(a, offset) for offset in (0.0, 1.0)) for a in (0.5, 0.25)}
     rounds = {a: _by_rounds(a) for a in fluid}
-    values = named("with {:g}", fluid) | named("with {:g}, rounds", rounds)
-    return claim.differs_if(
+    return differs_if(
         fluid[0.5] < fluid[0.25] and rounds[0.5] < rounds[0.25],
-        values,
+        named("with {:g}", fluid),
+        named("with {:g}, rounds", rounds),
         fluid=list(fluid.values()),
         rounds=list(rounds.values()),
         queue=QUEUE,
@@ -311,8 +309,9 @@ def most_entries(coefficient: float, offset: float) -> int:
         delay_aimd.epoch_growth(printed + d, 1.0, coefficient, offset) for d in (-0.05, 0.05)
     )
     # The edges s W + s q = v, and s q = 0.
-    edges = [(w, 1.0, v) for some in (low, high) for w, v in zip(windows, some, strict=True)] + [
-        (0.0, 1.0, 0.0)
+    edges = [
+        (0.0, 1.0, 0.0),
+        *((w, 1.0, v) for some in (low, high) for w, v in zip(windows, some, strict=True)),
     ]
     most = 0
     for (a, b, u), (c, d, v) in combinations(edges, 2):
@@ -328,11 +327,9 @@ def most_entries(coefficient: float, offset: float) -> int:
 def _by_rounds(coefficient: float) -> int:
     """The same in whole round trips of 10 to 300 ms, beta = 1/2, without or with `QUEUE`."""
     windows = np.array(TABLE[0], dtype=float)
+    readings: Any = ("coefficient", "rtt", "offset", "queue", "rounds")
+    tried = product([coefficient], np.arange(10, 301) / 1000, (0.0, 1.0), (0.0, QUEUE), [True])
     return max(
-        equal(
-            delay_aimd.epoch_duration(
-                windows, rtt, coefficient=coefficient, offset=offset, rounds=True, queue=queue
-            )
-        )
-        for rtt, offset, queue in product(np.arange(10, 301) / 1000, (0.0, 1.0), (0.0, QUEUE))
+        equal(delay_aimd.epoch_duration(windows, **dict(zip(readings, v, strict=True))))
+        for v in tried
     )

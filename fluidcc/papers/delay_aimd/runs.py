@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sympy import Eq, limit
 
 from fluidcc.formulas import delay_aimd
@@ -28,13 +26,13 @@ from fluidcc.papers.delay_aimd.rules import (
     of_fig2,
     sawtooth,
 )
-from fluidcc.papers.model import Claim, Outcome, proof
-from fluidcc.papers.printed import agrees, named, numbers, percent
+from fluidcc.papers.model import Found, compared, differs_if, proof, reproduced_if
+from fluidcc.papers.printed import agrees, named, numbers, off, percent, rising
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, SlowStartAIMD, Vegas
 
 
-def smallest_rtt(run: Any) -> NDArray[np.float64]:
+def smallest_rtt(run: Any) -> np.ndarray:
     """The smallest round trip each flow has seen [s], over time."""
     return np.minimum(run.PlainDelayAIMD_low.values, run.rtt.values)
 
@@ -85,11 +83,11 @@ def coexistence(gamma: float, Delta0: float, leave: float | None = None) -> Any:
 NS = "The curve is of an ns simulation with packets, without printed values; the shape is compared."
 
 
-def vegas_queue(claim: Claim) -> Outcome:
-    left = {n: fig1(n).backlog.values[-1, 0] / PACKET for n in (2, 8, 16)}
+def vegas_queue() -> Found:
+    left = {n: fig1(n).backlog[-1, 0].item() / PACKET for n in (2, 8, 16)}
     target = Vegas.parameter("alpha")
-    return claim.reproduced_if(
-        list(left.values()) == sorted(left.values()),
+    return reproduced_if(
+        rising(left.values()),
         named("n = {}", left),
         wanted=[n * target for n in left],
         target=target,
@@ -99,26 +97,19 @@ def vegas_queue(claim: Claim) -> Outcome:
     )
 
 
-def adaptive_backoff(claim: Claim) -> Outcome:
-    half, adaptive = fig2(adaptive=False), fig2()
-    used = [float(last_cycle(run)[2].utilisation.mean()) for run in (half, adaptive)]
-    periods = [last_cycle(run)[0] for run in (half, adaptive)]
-    return claim.compared(
-        used,
-        {"half": used[0], "adaptive": used[1], "period_half": periods[0], "period": periods[1]},
-        ns=NS,
+def adaptive_backoff() -> Found:
+    (period_half, _, half), (period, _, adaptive) = map(last_cycle, (fig2(adaptive=False), fig2()))
+    used = [part.utilisation.mean() for part in (half, adaptive)]
+    return compared(
+        used, half=used[0], adaptive=used[1], period_half=period_half, period=period, ns=NS
     )
 
 
-def just_empties(claim: Claim) -> Outcome:
+def just_empties() -> Found:
     period, mean, part = last_cycle(fig2())
-    low, top = float(part.queueing_delay.min()), float(part.queueing_delay.max())
+    low, top = part.queueing_delay.min(), part.queueing_delay.max()
     closed = delay_aimd.mean_queueing_delay(TAU2, T2, delay_aimd.backoff_factor(T2, T2 + TAU2))
-    return claim.compared(
-        [low, top],
-        {"low": low, "top": top, "mean": mean, "closed": closed, "period": period},
-        ns=NS,
-    )
+    return compared([low, top], low=low, top=top, mean=mean, closed=closed, period=period, ns=NS)
 
 
 def _room(packets: float, size: float = PACKET) -> float:
@@ -142,22 +133,24 @@ _OTHER_BUFFER = (
 )
 
 
-def ratchet_of_one(claim: Claim) -> Outcome:
+def ratchet_of_one() -> Found:
     plateaus = {}
     for delta in (0.75, 0.9):
         run = ratchet_run(1, delta)
-        t, seen, when = run.time.values, smallest_rtt(run)[:, 0], backoffs(run)[:6]
-        plateaus[delta] = [np.interp(at, t, seen) for at in (when[0], *(when + 1.0))]
-    never = float(smallest_rtt(ratchet_run(1, 1.0))[-1, 0])
+        first, *others = backoffs(run)[:6]
+        at = [first, first + 1.0, *(np.array(others) + 1.0)]
+        plateaus[delta] = np.interp(at, run.time, smallest_rtt(run)[:, 0])
+    never = smallest_rtt(ratchet_run(1, 1.0))[-1, 0]
     slow = plateaus[0.9]
-    closed = [float(delay_aimd.ratchet(1, max(a, T2), T2, 0.9)) for a in slow[1:-1]]
-    above = max(a / b - 1 for a, b in zip(slow[2:], closed, strict=True))
-    ends = [("120", 1e3 * p[-1]) for p in plateaus.values()]
-    ratchets = all(agrees(printed, v) for printed, v in ends) and never > 1.1 * T2
-    return claim.differs_if(
+    closed = np.array([delay_aimd.ratchet(1, max(a, T2), T2, 0.9) for a in slow[1:-1]])
+    ratchets = never > 1.1 * T2 and all(agrees("120", 1e3 * p[-1]) for p in plateaus.values())
+    return differs_if(
         not (ratchets and _fits(400) and agrees("200", 1e3 * slow[0])),
-        {"first": slow[0], "last": slow[-1], "stuck": never, "above": above}
-        | {f"step {k}": v for k, v in enumerate(slow[1:], 1)},
+        named("step {}", range(1, len(slow)), slow[1:]),
+        first=slow[0],
+        last=slow[-1],
+        stuck=never,
+        above=np.max(slow[2:] / closed - 1),
         computed=f"with {RATCHET_BUFFER} packets of buffer, "
         + "; ".join(f"delta = {a:g}: {', '.join(map(ms, p))}" for a, p in plateaus.items())
         + f"; with delta = 1 it stays at {ms(never)}",
@@ -166,74 +159,64 @@ def ratchet_of_one(claim: Claim) -> Outcome:
     )
 
 
-def ratchet_buffer(claim: Claim) -> Outcome:
+def ratchet_buffer() -> Found:
     largest = {f"{size} byte": _room(400, 8 * size) for size in (1000, 1500)}
-    values = largest | {"needed": _NEEDED}
-    return claim.differs_if(min(largest.values()) < _NEEDED, values, largest=largest)
+    return differs_if(min(largest.values()) < _NEEDED, largest, needed=_NEEDED, largest=largest)
 
 
-def ratchet_of_ten(claim: Claim) -> Outcome:
-    run, stuck = ratchet_run(10, 0.75), ratchet_run(10, 1.0)
-    seen, never = smallest_rtt(run), smallest_rtt(stuck)
-    t = run.time.values
+def ratchet_of_ten() -> Found:
+    run, never = ratchet_run(10, 0.75), smallest_rtt(ratchet_run(10, 1.0))[-1]
+    seen, t = smallest_rtt(run), run.time.values
     first = seen[np.searchsorted(t, 0.5)]
-    there = (
-        float(t[np.flatnonzero(np.all(seen[50:] < 1.001 * T2, axis=1))[0] + 50])
-        if seen[-1].max() < 0.121
-        else None
-    )
-    return claim.differs_if(
+    all_near = np.all(seen < 1.001 * T2, axis=1) & (t > t[49])
+    there = t[np.argmax(all_near)] if seen[-1].max() < 0.121 else None
+    return differs_if(
         there is None or not _fits(400),
-        {"after": there or 0.0, "first": first.max(), "stuck": never[-1].min()},
+        after=there or 0.0,
+        first=first.max(),
+        stuck=never.min(),
         computed=f"with {RATCHET_BUFFER} packets of buffer, from {ms(first.min())} to "
         f"{ms(first.max())} at 0.5 s, all within 0.1 % of {ms(T2)} after {there or np.nan:.1f} s; "
-        f"with delta = 1 still {ms(never[-1].min())} to {ms(never[-1].max())} at the end",
+        f"with delta = 1 still {ms(never.min())} to {ms(never.max())} at the end",
         begin=_OTHER_BUFFER if there is not None else "They do not converge. ",
         ns=NS,
     )
 
 
-def flat_part(claim: Claim) -> Outcome:
+def flat_part() -> Found:
     period, _, part = last_cycle(fig5(8.0))
     w = part.DelayAIMD_w.values[5:-5, 0]
     flat = np.mean(w > (1 - 1e-6) * w.max())
     plain = last_cycle(fig2())[0]
-    return claim.reproduced_if(
-        period > 7.9 and flat > 0.5, {"period": period, "flat": flat}, plain=plain
-    )
+    return reproduced_if(period > 7.9 and flat > 0.5, period=period, flat=flat, plain=plain)
 
 
-def proportional_idle(claim: Claim) -> Outcome:
-    periods = {}
-    for kappa in (0.0, 20.0):
-        periods[kappa] = last_cycle(of_fig2(DelayAIMD(kappa=kappa), 30.0))[0]
-    return claim.reproduced_if(
-        abs(periods[20.0] / periods[0.0] - 1) < 1e-3, named("kappa = {:g}", periods)
-    )
+def proportional_idle() -> Found:
+    at_once, idle = (last_cycle(of_fig2(DelayAIMD(kappa=k), 30.0))[0] for k in (0.0, 20.0))
+    return reproduced_if(off(idle, at_once) < 1e-3, {"kappa = 0": at_once, "kappa = 20": idle})
 
 
-def coexists(claim: Claim) -> Outcome:
-    cases = ((0.0, 0.0), (0.5, 0.0), (0.9, 0.0), (0.9, 2.0))
+def coexists() -> Found:
     share = {}
-    for gamma, idle in cases:
-        rates = coexistence(gamma, idle).sel(time=slice(40.0, None)).rate.mean("time").values
-        share[f"gamma = {gamma:g}, Delta0 = {idle:g} s"] = float(rates[0] / rates.sum())
-    found = list(share.values())
-    return claim.reproduced_if(all(a < b for a, b in pairwise(found)), share, ns=NS)
+    for gamma, idle in ((0.0, 0.0), (0.5, 0.0), (0.9, 0.0), (0.9, 2.0)):
+        rates = coexistence(gamma, idle).sel(time=slice(40.0, None)).rate.mean("time")
+        share[f"gamma = {gamma:g}, Delta0 = {idle:g} s"] = rates[0] / rates.sum()
+    return reproduced_if(rising(share.values()), share, ns=NS)
 
 
-def drains(claim: Claim) -> Outcome:
+def drains() -> Found:
     late = {
         gamma: coexistence(gamma, 0.0, leave=60.0).sel(time=slice(100.0, None))
         for gamma in (0.5, 0.9)
     }
     top = {gamma: run.queueing_delay.max() for gamma, run in late.items()}
     used = {gamma: run.utilisation.mean() for gamma, run in late.items()}
-    values = named("top {:g}", top) | named("used {:g}", used)
     text = "; ".join(
         f"gamma = {a:g}: at most {ms(v)}, utilisation {percent(used[a], 4)}" for a, v in top.items()
     )
-    return claim.differs_if(max(top.values()) >= 2 * TAU2, values, text=text)
+    return differs_if(
+        max(top.values()) >= 2 * TAU2, named("top {:g}", top), named("used {:g}", used), text=text
+    )
 
 
 # --- (3) over several bottlenecks, and where flows do not back off together -----------------------
@@ -248,60 +231,50 @@ def _looked_at(net: Network) -> tuple[Any, float, float]:
     late = run.sel(time=slice(_FROM, None))
     when = [(t, name) for name in net.flows for t in backoffs(run, name) if t > _FROM]
     alone = [all(abs(t - other) > _APART for other, of in when if of != name) for t, name in when]
-    return late, float(late.utilisation.min()), float(np.mean(alone))
+    return late, late.utilisation.min().item(), float(np.mean(alone))
 
 
 def _parking_lot(second: float) -> Network:
-    net = Network()
-    for name, capacity in (("one", C2), ("two", second)):
-        net.link(name, DropTail, capacity=capacity, delay=T2 / 4, buffer=400 * PACKET)
-    for name, route, window in (
-        ("long", ["one", "two"], 250),
-        ("on one", ["one"], 150),
-        ("on two", ["two"], 150),
-    ):
-        net.flow(name, route=route, **flow(PlainDelayAIMD, window))
-    return net
+    buffer, net = 400 * PACKET, Network()
+    net.link("one", DropTail, capacity=C2, delay=T2 / 4, buffer=buffer)
+    net.link("two", DropTail, capacity=second, delay=T2 / 4, buffer=buffer)
+    net.flow("long", route=["one", "two"], **flow(PlainDelayAIMD, 250))
+    net.flow("on one", route=["one"], **flow(PlainDelayAIMD, 150))
+    return net.flow("on two", route=["two"], **flow(PlainDelayAIMD, 150))
 
 
-def busy_over_two_links(claim: Claim) -> Outcome:
+def busy_over_two_links() -> Found:
     values: dict[str, float] = {}
-    shown = []
-    for second in (50e6, 40e6):
-        late, least, alone = _looked_at(_parking_lot(second))
-        used = late.utilisation.mean("time").values
+    shown, used = [], []
+    for mbit in (50, 40):
+        late, least, alone = _looked_at(_parking_lot(1e6 * mbit))
+        used.append(late.utilisation.mean("time").values.min())
         rate = late.rate.mean("time").values / 1e6
-        own = {"used": used.min(), "least": least, "alone": alone, "long": rate[0]}
-        values |= {f"{name}, {second / 1e6:g}": v for name, v in own.items()}
+        own = {"used": used[-1], "least": least, "alone": alone, "long": rate[0]}
+        values |= named(f"{{}}, {mbit}", own)
         shown.append(
-            f"{second / 1e6:g} Mbit/s: {percent(used.min(), 5)} of the less used link in the mean, "
+            f"{mbit} Mbit/s: {percent(used[-1], 5)} of the less used link in the mean, "
             f"{percent(least, 3)} at the least, rates of {numbers(rate)} Mbit/s, "
             f"{percent(alone, 2)} of the backoffs alone"
         )
-    return claim.reproduced_if(
-        min(v for k, v in values.items() if k.startswith("used")) > 0.999,
-        values,
-        shown="; ".join(shown),
-    )
+    return reproduced_if(min(used) > 0.999, values, shown="; ".join(shown))
 
 
-def busy_one_by_one(claim: Claim) -> Outcome:
+def busy_one_by_one() -> Found:
     values: dict[str, float] = {}
     shown = []
+    link = {"capacity": C2, "delay": T2 / 2, "buffer": 400 * PACKET}
     for delta in (1.0, 0.9):
         name = "tau0 of 15, 20, 30 ms" + (f", delta = {delta:g}" if delta < 1 else "")
         laws = [PlainDelayAIMD(tau0=tau0, delta_p=delta) for tau0 in (0.015, 0.02, 0.03)]
-        link = {"capacity": C2, "delay": T2 / 2, "buffer": 400 * PACKET}
         late, least, alone = _looked_at(dumbbell([flow(law, 250) for law in laws], link))
-        used, mean = float(late.utilisation.mean()), float(late.queueing_delay.mean())
-        values |= {
-            f"{k}, {delta:g}": v for k, v in (("used", used), ("least", least), ("alone", alone))
-        }
+        used, mean = late.utilisation.mean().item(), late.queueing_delay.mean()
+        values |= named(f"{{}}, {delta:g}", {"used": used, "least": least, "alone": alone})
         shown.append(
             f"{name}: {percent(used, 4)} used, {percent(least, 3)} at the least, {ms(mean)} of "
             f"queue in the mean, {percent(alone, 2)} of the backoffs alone"
         )
-    return claim.reproduced_if(values["used, 1"] > 0.999, values, shown="; ".join(shown))
+    return reproduced_if(values["used, 1"] > 0.999, values, shown="; ".join(shown))
 
 
 # --- flows of different round trips ---------------------------------------------------------------
@@ -318,53 +291,46 @@ def unfairness(ratio: float, cap: float | None) -> float:
     the others.
     """
     tau0 = PlainDelayAIMD.parameter("tau0")
-    loss = HTCP(slope=0, coefficient=0, beta_min=0.5, beta_max=0.5)
-    law, buffer = (
-        (loss, C2 * tau0)
-        if cap is None
-        else (PlainDelayAIMD(slope=0, coefficient=0, cap=cap), C2 * 4 * tau0)
-    )
     # they begin about where they end: how long that takes is another matter
-    power = 2 if cap is None else 1
+    if cap is None:
+        law, room, power = HTCP(slope=0, coefficient=0, beta_min=0.5, beta_max=0.5), tau0, 2
+    else:
+        law, room, power = PlainDelayAIMD(slope=0, coefficient=0, cap=cap), 4 * tau0, 1
     flows = [
         flow(law, C2 * trip / PACKET * part / (1 + ratio**power), access_delay=(trip - NEAR) / 2)
         for trip, part in ((NEAR, ratio**power), (ratio * NEAR, 1.0))
     ]
-    net = dumbbell(flows, {"capacity": C2, "delay": NEAR / 2, "buffer": buffer})
+    net = dumbbell(flows, {"capacity": C2, "delay": NEAR / 2, "buffer": C2 * room})
     run = simulate(net, 100.0, samples=10001, rtol=1e-6).sel(time=slice(40.0, None))
-    rate = run.rate.mean("time").values
-    return float(rate[0] / rate[1])
+    near, far = run.rate.mean("time").values
+    return float(near / far)
 
 
-def rtt_unfairness(claim: Claim) -> Outcome:
+def rtt_unfairness() -> Found:
     near, far, tau0 = delay_aimd.rtt_unfairness.arguments
-    form = delay_aimd.rtt_unfairness.form
-    proved = all(map(bool, map(proof, delay_aimd.rtt_unfairness.claims.values())))
-    proved &= bool(proof(Eq(limit(form, tau0, 0, "+"), far / near)))
+    at_zero = Eq(limit(delay_aimd.rtt_unfairness.form, tau0, 0, "+"), far / near)
     found = {
-        "standard TCP": [unfairness(k, None) for k in RATIOS],
-        "delay-based": [unfairness(k, 1.0) for k in RATIOS],
+        name: np.array([unfairness(k, cap) for k in RATIOS])
+        for name, cap in (("standard TCP", None), ("delay-based", 1.0))
     }
-    wanted = [
-        delay_aimd.rtt_unfairness(NEAR, k * NEAR, PlainDelayAIMD.parameter("tau0")) for k in RATIOS
-    ]
-    off = [abs(a / b - 1) for a, b in zip(found["delay-based"], wanted, strict=True)]
-    near_by = max(o for o, k in zip(off, RATIOS, strict=True) if k <= 4)
-    capped = unfairness(RATIOS[-1], 0.9)
-    power = {name: np.polyfit(np.log(RATIOS), np.log(v), 1)[0] for name, v in found.items()}
-    values = {
-        f"{name}, {k:g}": a for name, v in found.items() for k, a in zip(RATIOS, v, strict=True)
-    }
-    values |= named("power of {}", power) | {"off": max(off), "up to 4": near_by, "capped": capped}
-    shown = "; ".join(
-        f"{name} {numbers(v, '.2g')} (power {power[name]:.1f})" for name, v in found.items()
-    )
-    return claim.differs_if(
-        proved and near_by < 0.05 and power["delay-based"] < 1.1 < 1.7 < power["standard TCP"],
-        values,
+    own, k = PlainDelayAIMD.parameter("tau0"), np.array(RATIOS)
+    away = np.abs(found["delay-based"] / delay_aimd.rtt_unfairness(NEAR, k * NEAR, own) - 1)
+    near_by = away[k <= 4].max()
+    power = {name: np.polyfit(np.log(k), np.log(v), 1)[0] for name, v in found.items()}
+    return differs_if(
+        all(map(proof, (*delay_aimd.rtt_unfairness.claims.values(), at_zero)))
+        and near_by < 0.05
+        and power["delay-based"] < 1.1 < 1.7 < power["standard TCP"],
+        *(named(f"{name}, {{:g}}", RATIOS, v) for name, v in found.items()),
+        named("power of {}", power),
+        {"up to 4": near_by},
+        off=away.max(),
+        capped=unfairness(RATIOS[-1], 0.9),
         ratios=RATIOS,
         near=NEAR,
-        shown=shown,
+        shown="; ".join(
+            f"{name} {numbers(v, '.2g')} (power {power[name]:.1f})" for name, v in found.items()
+        ),
     )
 
 
@@ -379,11 +345,10 @@ def slow_start(T: float, tau0: float) -> tuple[float, float, float]:
     """max_ssthresh over C tau0; round trips from there to C T; largest queueing delay [s]."""
     net = dumbbell([flow(SlowStartAIMD(tau0=tau0), 10)], {"capacity": C2, "delay": T / 2})
     run = simulate(net, (2 * T / tau0 + 8) * T, samples=8001, rtol=1e-7)
-    t, w, m = run.time.values, run.SlowStartAIMD_w.values[:, 0], run.SlowStartAIMD_m.values[:, 0]
-    begin = int(np.argmax(w > m))
-    end = int(np.argmax(w > C2 * T / PACKET))
+    t, w, m = (run[name].values.ravel() for name in ("time", "SlowStartAIMD_w", "SlowStartAIMD_m"))
+    begin, end = np.argmax(w > m), np.argmax(w > C2 * T / PACKET)
     q = run.queueing_delay.values[: end + 1, 0]
-    return float(m[end] / (C2 * tau0 / PACKET)), float((t[end] - t[begin]) / T), float(q.max())
+    return m[end] / (C2 * tau0 / PACKET), (t[end] - t[begin]) / T, q.max()
 
 
 @cache
@@ -396,40 +361,39 @@ def early_exit(T: float, tau0: float) -> tuple[float, float]:
     law = replace(SlowStartAIMD, name="DoublingAIMD", jumps=doubling)(tau0=tau0)
     net = dumbbell([flow(law, 10)], {"capacity": C2, "delay": T / 2})
     run = simulate(net, 12 * T, samples=8001, rtol=1e-7)
-    w, slow = run.DoublingAIMD_w.values[:, 0], run.DoublingAIMD_slow.values[:, 0]
-    return float(w[slow == 1].max()), C2 * T / PACKET
+    w = run.DoublingAIMD_w.where(run.DoublingAIMD_slow == 1)
+    return w.max().item(), C2 * T / PACKET
 
 
-def slow_start_exit(claim: Claim) -> Outcome:
+def slow_start_exit() -> Found:
     found = {case: early_exit(*case) for case in CASES}
-    late = [case for case, (left, full) in found.items() if left >= full]
     shown = "; ".join(
         f"{ms(T)} and {ms(tau0)}: {left:.0f} of {full:.0f}"
         for (T, tau0), (left, full) in found.items()
     )
     over = [left * PACKET / C2 / tau0 for (_, tau0), (left, _) in found.items()]
-    return claim.differs_if(
-        late,
-        {f"T = {T:g}, tau0 = {tau0:g}": left / full for (T, tau0), (left, full) in found.items()},
+    parts = [left / full for left, full in found.values()]
+    return differs_if(
+        max(parts) >= 1,
+        named("T = {:g}, tau0 = {:g}", CASES, parts),
         shown=shown,
         least=min(over),
         most=max(over),
     )
 
 
-def slow_start_runs(claim: Claim) -> Outcome:
-    found = {case: slow_start(*case) for case in CASES}
-    wanted = {(T, tau0): delay_aimd.slow_start_rounds(T, tau0) for T, tau0 in CASES}
-    short = [wanted[c] - found[c][1] for c in CASES]
-    near = max(abs(v[0] - 1) for v in found.values())
-    top = max(v[2] / tau0 for (_, tau0), v in found.items())
-    shown = "; ".join(
-        f"{ms(T)} and {ms(tau0)}: {found[T, tau0][1]:.1f} ({wanted[T, tau0]:.0f})"
-        for T, tau0 in CASES
-    )
-    return claim.reproduced_if(
+def slow_start_runs() -> Found:
+    set_to, rounds, queue = np.array([slow_start(*case) for case in CASES]).T
+    T, tau0 = np.array(CASES).T
+    wanted = delay_aimd.slow_start_rounds(T, tau0)
+    short, near, top = wanted - rounds, off(set_to, 1), np.max(queue / tau0)
+    return reproduced_if(
         min(short) > 0 and max(short) < 2 and near < 0.02 and top < 1,
-        {f"T = {T:g}, tau0 = {tau0:g}": v[1] for (T, tau0), v in found.items()}
-        | {"near": near, "top": top},
-        shown=shown,
+        named("T = {:g}, tau0 = {:g}", CASES, rounds),
+        near=near,
+        top=top,
+        shown="; ".join(
+            f"{ms(T)} and {ms(tau0)}: {found:.1f} ({most:.0f})"
+            for (T, tau0), found, most in zip(CASES, rounds, wanted, strict=True)
+        ),
     )

@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sympy import Matrix, Symbol, simplify
+from scipy.optimize import brentq
+from sympy import Matrix, simplify
 
 from fluidcc.analysis.sampled import SampledStability, sampled_stability
 from fluidcc.formulas import ecf
@@ -19,6 +19,8 @@ from fluidcc.links import RED as FixedRED
 from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.model import positive
+from fluidcc.papers.printed import numbers
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC
 from fluidcc.symbols import c, plain, unfold
@@ -53,24 +55,19 @@ def periods(rtt: float) -> tuple[float, float]:
 
 def _router(version: str, rtt: float) -> Link:
     near, T = periods(rtt)
-    values = {"T_ECF": T, "T_s": T - near} | ({"R": near} if version == "V2" else {})
-    return ROUTERS[version](**values)
+    law = ROUTERS[version](T_ECF=T, T_s=T - near)
+    return law(R=near) if version == "V2" else law
 
 
 def fig5(
-    law: Source,
-    link: Link,
-    count: int,
-    rtt: float,
-    starts: NDArray[np.floating] | float = 0.0,
-    stops: NDArray[np.floating] | float = math.inf,
+    law: Source, link: Link, count: int, rtt: float, starts: Any = 0.0, stops: Any = math.inf
 ) -> Network:
     """Fig. 5: sources that start and stop, one bottleneck with 400 packets of buffer."""
     way = {"access_delay": rtt / 2 - HOPS, "return_delay": rtt / 2, "packet": PACKET}
-    when = zip(*(np.broadcast_to(times, count).tolist() for times in (starts, stops)), strict=True)
+    when = np.broadcast_arrays(starts, stops, np.zeros(count))[:2]
     flows = {
         f"s{i}": {"law": law, "start": start, "stop": None if math.isinf(stop) else stop, **way}
-        for i, (start, stop) in enumerate(when, 1)
+        for i, (start, stop) in enumerate(np.transpose(when).tolist(), 1)
     }
     return _behind(link, flows)
 
@@ -101,13 +98,10 @@ def _transient(kind: str, until: float, **times: Any) -> xr.Dataset:
     net = fig5(_LAWS[kind], link, 5, 0.06, **times)
     # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
     if kind == "TFRC":
-        behind = _behind(RED, {})
         for name in net.flow_names:
             own = f"access of {name}"
-            behind.link(own, DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET)
-            changed = {"route": [own, "aqm"], "access_delay": 0.0}
-            behind.flow(name, **{**net.given("flow", name), **changed})
-        net = behind
+            net = net.copy().link(own, DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET)
+            net = net.with_flow(name, route=[own, "aqm"], access_delay=0.0)
     return simulate(net, until, samples=int(40 * until) + 1, seed=1, rtol=1e-5).sel(link=["aqm"])
 
 
@@ -155,19 +149,17 @@ def dccp(count: int, rtt: float) -> xr.Dataset:
 
 def averages(r: xr.Dataset) -> dict[str, float]:
     """Means of a run: delay and its deviation [s], utilisation, loss, rates over the fair."""
-    q = r.queueing_delay.values[:, 0]
-    mean = r.rate.values.mean(0) * r.sizes["flow"] / C
-    lost, came = (
-        float(r[name].values[-1, 0] - r[name].values[0, 0]) for name in ("lost", "entered")
-    )
-    return {
-        "delay": float(q.mean()),
-        "jitter": float(q.std()),
-        "utilisation": float(r.throughput.values.mean() / C),
+    mean = r.rate.mean("time") * r.sizes["flow"] / C
+    lost, came = (counted[-1, 0] - counted[0, 0] for counted in (r.lost, r.entered))
+    found = {
+        "delay": r.queueing_delay.mean(),
+        "jitter": r.queueing_delay.std(),
+        "utilisation": r.throughput.mean() / C,
         "loss": lost / came,
-        "least": float(mean.min()),
-        "largest": float(mean.max()),
+        "least": mean.min(),
+        "largest": mean.max(),
     }
+    return {name: float(value) for name, value in found.items()}
 
 
 @cache
@@ -217,12 +209,17 @@ def framed(gop: float) -> xr.Dataset:
 
 def ms(seconds: Iterable[float], digits: int = 0) -> str:
     """Times in milliseconds, one after the other."""
-    return ", ".join(f"{1e3 * v:.{digits}f}" for v in seconds)
+    return numbers((1e3 * v for v in seconds), f".{digits}f")
 
 
 def pc(parts: Iterable[float]) -> str:
     """Parts in percent, one after the other."""
-    return ", ".join(f"{100 * v:.0f}" for v in parts)
+    return numbers((100 * v for v in parts), ".0f")
+
+
+def marking(law: Link, p_max: float) -> Link:
+    """A law like RED with the thresholds of `RED`, and that largest ratio."""
+    return law(p_max=p_max, **{name: RED.parameter(name) for name in ("min_th", "max_th", "T")})
 
 
 def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float]:
@@ -230,11 +227,8 @@ def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float
 
     With `drops` it drops at that ratio instead of marking.
     """
-    r = mean_field("TCP-like", "RED", count, rtt)
-    p = float(r.AdaptiveRED_p.values[:, 0].mean())
-    law = REDDrop if drops else FixedRED
-    link = law(p_max=p, **{name: RED.parameter(name) for name in ("min_th", "max_th", "T")})
-    return _as_one(Reno, link, count, rtt), p
+    p = mean_field("TCP-like", "RED", count, rtt).AdaptiveRED_p.mean().item()
+    return _as_one(Reno, marking(REDDrop if drops else FixedRED, p), count, rtt), p
 
 
 # --- near equilibrium -----------------------------------------------------------------------------
@@ -244,15 +238,16 @@ def inner_map(late: bool) -> Matrix:
     """How (q, r) of the inner loop goes on over dT above c; (q, r, u) if u acts a period late."""
     (tick,) = PAQM.ticks
     queue, u, r, came = PAQM.states
-    names = {plain(p): p for p in PAQM.params}
-    come = Symbol("x", positive=True)
-    update = {z: unfold(f).subs(came, come * names["dT"]) for z, f in tick.update.items()}
+    dT, q_0 = (next(p for p in PAQM.params if plain(p) == name) for name in ("dT", "q_0"))
+    come = positive("x")
+    update = {z: unfold(f).subs(came, come * dT) for z, f in tick.update.items()}
     share = u if late else update[u]
-    new = [queue + names["dT"] * (share * come / c - 1), update[r], update[u]][: 2 + late]
+    states = [queue, r, u][: 2 + late]
+    new = [queue + dT * (share * come / c - 1), update[r], update[u]][: 2 + late]
     # come > c, said in a way that SymPy understands
-    over = {c: come / (1 + Symbol("s", positive=True))}
-    jac = Matrix(new).jacobian([queue, r, u][: 2 + late]).subs({queue: names["q_0"], r: come})
-    return jac.subs(over).applyfunc(simplify)
+    over = {c: come / (1 + positive("s"))}
+    jacobian = Matrix(new).jacobian(states).subs({queue: q_0, r: come})
+    return jacobian.subs(over).applyfunc(simplify)
 
 
 def outer_map(version: int) -> Matrix:
@@ -260,15 +255,10 @@ def outer_map(version: int) -> Matrix:
 
     Decreases are carried out in full; rates are those of all sources together.
     """
-    T, lag, rate = (Symbol(name, positive=True) for name in ("T", "R", "x"))  # of formulas.ecf
+    T, lag, rate = positive("T R x")  # of formulas.ecf
     new = (V1, V2)[version - 1].xreplace({measured: rate}).subs({T_ECF: T, R: lag})
     queue = q + ((rate - c) * lag + (new - c) * (T - lag)) / c
-    return (
-        Matrix([queue, new])
-        .jacobian([q, rate])
-        .subs({q: aim, rate: c})
-        .applyfunc(lambda f: f.simplify())
-    )
+    return Matrix([queue, new]).jacobian([q, rate]).subs({q: aim, rate: c}).applyfunc(simplify)
 
 
 def outer_loop(version: int, T: float, R: float, T_s: float | None = None) -> SampledStability:
@@ -281,11 +271,8 @@ def outer_loop(version: int, T: float, R: float, T_s: float | None = None) -> Sa
 
 def ecf_margin(version: str, rtt: float, count: int = 10) -> tuple[float, float]:
     """Largest multiplier of Fig. 5 with ECF, and the longer way to the router where it is 1 [s]."""
-    from scipy.optimize import brentq
 
-    def radius(extra: float) -> float:
-        return sampled_stability(fig5(ECF, _router(version, rtt), count, rtt + extra)).radius
+    def beyond(extra: float) -> float:
+        return sampled_stability(fig5(ECF, _router(version, rtt), count, rtt + extra)).radius - 1
 
-    return radius(0.0), float(
-        brentq(lambda extra: radius(extra) - 1, 0.0, periods(rtt)[1], xtol=1e-7)
-    )
+    return 1 + beyond(0.0), float(brentq(beyond, 0.0, periods(rtt)[1], xtol=1e-7))

@@ -66,42 +66,35 @@ def meeting(
     """
     first = 0.5 * min(*rtts, rtt)
     net = Network().link("l", DropTail, capacity=C * PACKET, delay=first, buffer=buffer * PACKET)
+    way: dict[str, Any] = {"route": ["l"], "packet": PACKET}
     for i, r in enumerate(rtts):
         # They begin near their fair share: how they came there is of no interest.
         begins = {"w": C * r / len(rtts) + ALPHA}
-        way = r / 2 - first
-        net.flow(
-            f"f{i}", others, route=["l"], start=0, packet=PACKET, access_delay=way, initial=begins
-        )
+        net.flow(f"f{i}", others, start=0, access_delay=r / 2 - first, initial=begins, **way)
     for i in range(newcomers):
         late = law(wait=law.parameter("wait") + apart) if apart and i < newcomers - 1 else law
-        net.flow(
-            f"new{i}", late, route=["l"], start=_START, packet=PACKET, access_delay=rtt / 2 - first
-        )
+        net.flow(f"new{i}", late, start=_START, access_delay=rtt / 2 - first, **way)
     return net
+
+
+def over_others(r: xr.Dataset) -> float:
+    """Mean rate of the last flow over that of the others."""
+    mean = r.rate.mean("time").values
+    return float(mean[-1] / mean[:-1].mean())
 
 
 @cache
 def ratio(method: str, n: int, rtt: float) -> float:
     """The newcomer's rate over the mean of the n others, 25 s after it paused or probed."""
     end = _START + _WAIT + 35
-    r = simulate(
-        meeting(METHODS[method], [rtt] * n, rtt),
-        end,
-        t_eval=np.arange(end - 10, end, 0.05),
-        rtol=1e-6,
-    )
-    mean = r.rate.mean("time").values
-    return float(mean[-1] / mean[:-1].mean())
+    net = meeting(METHODS[method], [rtt] * n, rtt)
+    return over_others(simulate(net, end, t_eval=np.arange(end - 10, end, 0.05), rtol=1e-6))
 
 
 def ratios(method: str, over: str) -> np.ndarray:
     """A curve of Fig. 3: `over` "rtt", with eight others, or over "n", at 100 ms."""
-    return np.array(
-        [ratio(method, 8, d) for d in RTTS]
-        if over == "rtt"
-        else [ratio(method, n, RTT) for n in FLOWS]
-    )
+    cases = [(8, d) for d in RTTS] if over == "rtt" else [(n, RTT) for n in FLOWS]
+    return np.array([ratio(method, *case) for case in cases])
 
 
 @cache
@@ -115,14 +108,11 @@ def arrivals(method: str) -> xr.Dataset:
 
 def plateaus(method: str) -> fast.Arrivals:
     """Mean queue [packet] and rates [packet/s] in the last 3 s before each further arrival."""
-    r = arrivals(method)
-    windows = [
-        r.sel(time=slice(GAP * (i + 1) - 3, GAP * (i + 1) - 0.1)).mean("time") for i in range(5)
-    ]
-    return fast.Arrivals(
-        np.array([float(v.backlog.values[0]) / PACKET for v in windows]),
-        np.array([v.rate.values / PACKET for v in windows]),
-    )
+    run = arrivals(method)
+    ends = GAP * np.arange(1, 6)
+    means = [run.sel(time=slice(end - 3, end - 0.1)).mean("time") for end in ends]
+    backlog, rate = (np.array([m[name] for m in means]) / PACKET for name in ("backlog", "rate"))
+    return fast.Arrivals(backlog[:, 0], rate)
 
 
 @cache
@@ -145,16 +135,8 @@ def correction(
     at = _START + _WAIT
     r = simulate(net, at + 3, t_eval=np.arange(at - 0.01, at + 2.99, 1e-3), rtol=1e-7)
     # for the propagation delay
-    taken = _of_newcomer(r, "rtt") - _of_newcomer(r, f"{law.name}_delta")
+    taken = (r.rtt[:, -1] - r[f"{law.name}_delta"].values.reshape(len(r.time), -1)[:, -1]).values
     queue = r.queueing_delay.values[:, 0]
     met = len(rtts) * ALPHA / C
-    return (
-        float(taken[0] - taken[-1]) / met,
-        rounds * (rtt + queue[0]) / (min(rtts) + queue[0]),
-        float(queue.min()),
-    )
-
-
-def _of_newcomer(r: Any, name: str) -> np.ndarray:
-    values = r[name].values
-    return np.asarray(values if values.ndim == 1 else values[:, -1])
+    longer = (rtt + queue[0]) / (min(rtts) + queue[0])
+    return (taken[0] - taken[-1]) / met, rounds * longer, queue.min()

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from sympy import Eq, symbols
+from sympy import Eq
 
 from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.report import StabilityReport
@@ -27,12 +27,21 @@ from fluidcc.papers.fast.common import (
     arrivals,
     correction,
     meeting,
+    over_others,
     plateaus,
     ratio,
     ratios,
 )
-from fluidcc.papers.model import Claim, Outcome, proof
-from fluidcc.papers.printed import named, off
+from fluidcc.papers.model import (
+    Found,
+    differs_if,
+    not_given,
+    out_of_reach,
+    positive,
+    proof,
+    reproduced_if,
+)
+from fluidcc.papers.printed import falling, named, numbers, off, rising
 from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST, OnOff, StaticFAST, StaticVegas, Vegas
@@ -42,7 +51,7 @@ from fluidcc.sources.propagation import with_estimator, with_pause
 _EXACT = 0.02  # at 200 ms windows are not quite at rest when the probe begins
 
 
-def exact_iff(claim: Claim) -> Outcome:
+def exact_iff() -> Found:
     cases = {
         "four at 100 ms": [correction(r) for r in (0.5, 1.0, 1.5, 2.0)],
         "one of four at 40 ms": [correction(r, (0.04, 0.1, 0.1, 0.1)) for r in (0.4, 1.5)],
@@ -50,60 +59,55 @@ def exact_iff(claim: Claim) -> Outcome:
         "newcomer at 40 ms": [correction(r, rtt=0.04) for r in (1.0, 1.8)],
     }
     exact = [(abs(c - 1) < _EXACT, t <= 1 + 1e-3) for found in cases.values() for c, t, _ in found]
-    shown = "; ".join(
-        f"{name}: " + ", ".join(f"{c:.2f} at t_eps = {t:.2f} r" for c, t, _ in found)
-        for name, found in cases.items()
-    )
-    values = {f"{name}, {t:.2f}": c for name, found in cases.items() for c, t, _ in found}
-    return claim.differs_if(
+    return differs_if(
         all(found == wanted for found, wanted in exact) and not all(found for found, _ in exact),
-        values,
-        shown=shown,
+        {f"{name}, {t:.2f}": c for name, found in cases.items() for c, t, _ in found},
+        shown="; ".join(
+            f"{name}: " + ", ".join(f"{c:.2f} at t_eps = {t:.2f} r" for c, t, _ in found)
+            for name, found in cases.items()
+        ),
     )
 
 
-def static_windows(claim: Claim) -> Outcome:
-    law = {"ack clock": FAST, "x = w/r": StaticFAST}
+def static_windows() -> Found:
+    rounds = np.array([0.5, 1.5, 2.0])
     found = {
-        f"{name}, {r:g}": correction(r, others=v)[0] - 1
-        for name, v in law.items()
-        for r in (0.5, 1.5, 2.0)
+        name: np.array([correction(float(r), others=law)[0] - 1 for r in rounds])
+        for name, law in (("ack clock", FAST), ("x = w/r", StaticFAST))
     }
-    more = [found[f"ack clock, {r:g}"] / found[f"x = w/r, {r:g}"] for r in (1.5, 2.0)]
-    return claim.differs_if(
-        max(abs(v - 1) for v in more) > _EXACT,
-        found | {"factor 1.5": more[0], "factor 2": more[1]},
+    more = (found["ack clock"] / found["x = w/r"])[1:]
+    return differs_if(
+        max(abs(more - 1)) > _EXACT,
+        *(named(f"{name}, {{:g}}", rounds, errors) for name, errors in found.items()),
+        {"factor 1.5": more[0], "factor 2": more[1]},
         computed="error of the correction for t_eps = 0.5, 1.5 and 2 r*: "
-        + "; ".join(
-            f"{n} " + ", ".join(f"{100 * found[f'{n}, {r:g}']:.0f} %" for r in (0.5, 1.5, 2.0))
-            for n in law
-        ),
+        + "; ".join(f"{name} {numbers(v, 'percent.0f')}" for name, v in found.items()),
         more=more,
     )
 
 
-def positive_theta(claim: Claim) -> Outcome:
+def positive_theta() -> Found:
     rtt, n = 0.2, 2
-    queue = float(fast.newcomer_backlog(n, ALPHA)) + n * ALPHA
-    x0 = float(fast.equilibrium_rates(n, C, ALPHA).newcomer)
+    queue = fast.newcomer_backlog(n, ALPHA) + n * ALPHA
+    x0 = fast.equilibrium_rates(n, C, ALPHA).newcomer
     t_eps = rtt + queue / C
-    values, good = {"limit": queue / (x0 * t_eps)}, True
+    limit, values, good = queue / (x0 * t_eps), {}, True
     for theta in (-0.5, 0.1, 0.3, 0.5):
         found, _, least = correction(1.0, (rtt,) * n, rtt, theta=theta)
-        empties = theta > values["limit"]
+        empties = theta > limit
         # an emptied queue changes the round trip by all there was
         a = theta * t_eps / (queue / C) if empties else C / x0
         wanted = (a - 1) * C / x0 / n
-        good &= (least == 0) == empties and abs(found / wanted - 1) < _EXACT
+        good &= (least == 0) == empties and off(found, wanted) < _EXACT
         values[f"theta = {theta:g}"] = found
-    shown = ", ".join(f"{v:.2f} at {k}" for k, v in values.items() if k != "limit")
-    return claim.reproduced_if(good, values, shown=shown)
+    return reproduced_if(good, values, limit=limit, found=values)
 
 
-def small_buffer(claim: Claim) -> Outcome:
-    lost = {f"theta = {theta:g}": _lost(theta, 500.0) for theta in (-0.5, -0.05)}
-    return claim.reproduced_if(
-        lost["theta = -0.5"] > 1 and lost["theta = -0.05"] < 1e-6,
+def small_buffer() -> Found:
+    fast_probe, slow_probe = (_lost(theta, 500.0) for theta in (-0.5, -0.05))
+    lost = {"theta = -0.5": fast_probe, "theta = -0.05": slow_probe}
+    return reproduced_if(
+        fast_probe > 1 and slow_probe < 1e-6,
         lost,
         computed="four flows at 100 ms and a buffer of 500 packets: "
         + ", ".join(f"{k}: {v:.0f} lost" for k, v in lost.items()),
@@ -113,37 +117,36 @@ def small_buffer(claim: Claim) -> Outcome:
 def _lost(theta: float, buffer: float) -> float:
     """Packets lost from 5 s before the probe on."""
     net = meeting(with_estimator(FAST)(wait=40, theta=theta), [RTT] * 4, RTT, buffer=buffer)
-    r = simulate(net, 58.0, t_eval=[50.0, 58.0], rtol=1e-6)
-    return float(r.lost.isel(time=-1).sum() - r.lost.isel(time=0).sum()) / PACKET
+    lost = simulate(net, 58.0, t_eval=[50.0, 58.0], rtol=1e-6).lost.values.sum(axis=1)
+    return float(lost[1] - lost[0]) / PACKET
 
 
-def simultaneous(claim: Claim) -> Outcome:
-    a, m, n = symbols("a m n", positive=True)  # a = C/x0 with m newcomers: m/a + n/(a + n) = 1
+def simultaneous() -> Found:
+    a, m, n = positive("a m n")  # a = C/x0 with m newcomers: m/a + n/(a + n) = 1
     others = a * (a - m) / m
-    filled = proof(Eq((m / a + n / (a + n)).subs(n, others), 1), where=[a > m])
+    filled = proof(Eq((m / a + n / (a + n)).subs(n, others), 1), a > m)
     together = proof(Eq(a * (a / m - 1), others))  # m probes at once make dr m-fold: share a/m
-    alone = proof(a * (a - 1) > others, where=[m > 1, a > m])
-    at_once, one = correction(0.5, newcomers=2)[0], correction(0.5, newcomers=2, apart=10.0)[0]
-    return claim.differs_if(
+    alone = proof(a * (a - 1) > others, m > 1, a > m)
+    at_once, one = (correction(0.5, newcomers=2, apart=s)[0] for s in (0.0, 10.0))
+    return differs_if(
         filled and together and alone and max(abs(at_once - 1), abs(one - 1)) >= _EXACT,
-        {"together": at_once, "apart": one},
+        together=at_once,
+        apart=one,
     )
 
 
-def longer_pause(claim: Claim) -> Outcome:
+def longer_pause() -> Found:
     found = {}
     for length in (0.3, 0.5, 0.9):
-        law = with_pause(FAST)(wait=40, pause=length)
-        r = simulate(
-            meeting(law, [0.06] * 8, 0.06), 90.0, t_eval=[86.0, 87.0, 88.0, 89.0, 90.0], rtol=1e-6
-        )
-        mean = r.rate.mean("time").values
-        found[f"pause {length:g} s"] = float(mean[-1] / mean[:-1].mean())
-    return claim.reproduced_if(
-        min(found.values()) > 1.5 and max(found.values()) / min(found.values()) < 1.1,
-        found | {"ratio of Fig. 3(a)": ratio("rate reduction", 8, 0.06)},
-        computed="eight flows at 60 ms: "
-        + ", ".join(f"{v:.2f} times their rate after a {k}" for k, v in found.items()),
+        net = meeting(with_pause(FAST)(wait=40, pause=length), [0.06] * 8, 0.06)
+        run = simulate(net, 90.0, t_eval=[86.0, 87.0, 88.0, 89.0, 90.0], rtol=1e-6)
+        found[f"pause {length:g} s"] = over_others(run)
+    low, high = min(found.values()), max(found.values())
+    return reproduced_if(
+        low > 1.5 and high / low < 1.1,
+        found,
+        {"ratio of Fig. 3(a)": ratio("rate reduction", 8, 0.06)},
+        found=found,
     )
 
 
@@ -152,104 +155,89 @@ def longer_pause(claim: Claim) -> Outcome:
 _FEW = 0.02  # the runs keep an eddy of the ack clock: rates are good to a percent or two
 
 
-def plateaus_of_fast(claim: Claim) -> Outcome:
-    found, wanted = plateaus("FAST"), fast.arrival_recursion(5, C, ALPHA)
-    on = wanted.rate > 0
-    worst = off(found.rate[on], wanted.rate[on])
-    rising = all(np.all(np.diff(found.rate[j, : j + 1]) > 0) for j in range(5))
-    return claim.reproduced_if(
-        worst < _FEW and rising,
-        {"worst": worst} | {f"flow{i + 1}": v for i, v in enumerate(found.rate[-1])},
-        rates=found.rate[-1] * PACKET / 1e6,
+def plateaus_of_fast() -> Found:
+    found, wanted = plateaus("FAST").rate, fast.arrival_recursion(5, C, ALPHA).rate
+    worst = off(found[wanted > 0], wanted[wanted > 0])
+    late = found[-1]
+    return reproduced_if(
+        worst < _FEW and all(rising(found[j, : j + 1]) for j in range(5)),
+        named("flow{}", range(1, 6), late),
+        worst=worst,
+        rates=late * PACKET / 1e6,
     )
 
 
-def plateaus_of_estimator(claim: Claim) -> Outcome:
+def plateaus_of_estimator() -> Found:
     rate = plateaus("estimator").rate
     worst = max(off(rate[j, : j + 1] * (j + 1), C) for j in range(5))
-    return claim.reproduced_if(worst < 0.05, {"worst": worst})
+    return reproduced_if(worst < 0.05, worst=worst)
 
 
-def unfair_until_the_probe(claim: Claim) -> Outcome:
-    r = arrivals("estimator")
-    before = r.rate.sel(time=slice(88.0, 89.9)).mean("time").values
-    share = float(before[-1] / before[:-1].mean())
-    return claim.differs_if(abs(share - 1) > _FEW, {"share": share}, unfair=fast.unfairness(4))
+def unfair_until_the_probe() -> Found:
+    share = over_others(arrivals("estimator").sel(time=slice(88.0, 89.9)))
+    return differs_if(abs(share - 1) > _FEW, share=share, unfair=fast.unfairness(4))
 
 
-def queues(claim: Claim) -> Outcome:
+def queues() -> Found:
     low, high = plateaus("estimator").backlog, plateaus("FAST").backlog
     target = ALPHA * np.arange(1, 6)
-    return claim.reproduced_if(
+    return reproduced_if(
         np.all(high[1:] > 1.2 * target[1:]) and off(low, target) < 0.03,
-        {"FAST": high[-1], "estimator": low[-1]},
+        FAST=high[-1],
+        estimator=low[-1],
         high=high,
         low=low,
         target=target,
     )
 
 
-def fast_over_rtt(claim: Claim) -> Outcome:
-    found, wanted = ratios("FAST", "rtt"), float(fast.unfairness(8))
-    return claim.reproduced_if(
-        off(found, wanted) < _FEW, named("d = {:g}", RTTS, found), found=found, wanted=wanted
-    )
+def _curve(method: str, over: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """A curve of Fig. 3, and what the words of its row need of it."""
+    found = ratios(method, over)
+    label, across = ("d = {:g}", RTTS) if over == "rtt" else ("n = {:g}", FLOWS)
+    values = named(label, across, found)
+    return found, {**values, "found": found, "rtts": 1e3 * np.array(RTTS), "flows": FLOWS}
 
 
-def reduction_over_rtt(claim: Claim) -> Outcome:
-    found = ratios("rate reduction", "rtt")
+def fast_over_rtt() -> Found:
+    found, values = _curve("FAST", "rtt")
+    wanted = fast.unfairness(8)
+    return reproduced_if(off(found, wanted) < _FEW, values, wanted=wanted)
+
+
+def reduction_over_rtt() -> Found:
+    found, values = _curve("rate reduction", "rtt")
     below = np.array(RTTS) < fast.rate_reduction_threshold(8, C, ALPHA)
-    falls = np.all(found[below] > 1.05) and np.all(np.diff(found[below]) < 0)
-    return claim.reproduced_if(
-        falls and off(found[~below], 1) < 0.03,
-        named("d = {:g}", RTTS, found),
-        found=found,
-        rtts=1e3 * np.array(RTTS),
-    )
+    unfair, fair = found[below], found[~below]
+    return reproduced_if(min(unfair) > 1.05 and falling(unfair) and off(fair, 1) < 0.03, values)
 
 
-def estimator_over_rtt(claim: Claim) -> Outcome:
-    found = ratios("estimator", "rtt")
-    return claim.reproduced_if(off(found, 1) < 0.05, named("d = {:g}", RTTS, found), found=found)
+def estimator_over_rtt() -> Found:
+    found, values = _curve("estimator", "rtt")
+    return reproduced_if(off(found, 1) < 0.05, values)
 
 
-def fast_over_n(claim: Claim) -> Outcome:
-    found, wanted = ratios("FAST", "n"), fast.unfairness(np.array(FLOWS))
-    return claim.reproduced_if(
-        off(found, wanted) < _FEW,
-        named("n = {:g}", FLOWS, found),
-        found=found,
-        flows=FLOWS,
-        wanted=wanted,
-    )
+def fast_over_n() -> Found:
+    found, values = _curve("FAST", "n")
+    wanted = fast.unfairness(np.array(FLOWS))
+    return reproduced_if(off(found, wanted) < _FEW, values, wanted=wanted)
 
 
-def reduction_over_n(claim: Claim) -> Outcome:
-    found = ratios("rate reduction", "n")
+def reduction_over_n() -> Found:
+    found, values = _curve("rate reduction", "n")
     needed = fast.rate_reduction_threshold(np.array(FLOWS), C, ALPHA)
-    fair = found[needed < 0.1]
-    as_it_must = off(fair, 1) < 0.03 and np.all(np.diff(found[needed >= 0.1]) > 0)
-    return claim.differs_if(
-        as_it_must and not np.all(np.diff(found) > _FEW),
-        named("n = {:g}", FLOWS, found),
-        found=found,
-        flows=FLOWS,
-        needed=1e3 * needed,
-    )
+    as_it_must = off(found[needed < 0.1], 1) < 0.03 and rising(found[needed >= 0.1])
+    return differs_if(as_it_must and not np.all(np.diff(found) > _FEW), values, needed=1e3 * needed)
 
 
-def estimator_over_n(claim: Claim) -> Outcome:
-    found = ratios("estimator", "n")
-    return claim.reproduced_if(
-        off(found, 1) < 0.05, named("n = {:g}", FLOWS, found), found=found, flows=FLOWS
-    )
+def estimator_over_n() -> Found:
+    found, values = _curve("estimator", "n")
+    return reproduced_if(off(found, 1) < 0.05, values)
 
 
-def packets(claim: Claim) -> Outcome:
-    spread = max(
-        abs(ratio(m, 8, 0.1) / v - 1) for m, v in (("FAST", fast.unfairness(8)), ("estimator", 1.0))
-    )
-    return claim.out_of_reach({"spread": spread})
+def packets() -> Found:
+    plain, probed = off(ratio("FAST", 8, 0.1), fast.unfairness(8)), ratio("estimator", 8, 0.1) - 1
+    return out_of_reach(spread=max(plain, abs(probed)))
 
 
 # --- Figs. 1(b) and 3(c): two bottlenecks and bursts beside them ----------------------------------
@@ -295,8 +283,7 @@ def _seen(method: str, peak: float, seed: int) -> _Seen:
     net, act = _lot(method, peak), _START + _WAIT
     times = np.concatenate([np.arange(act - 2, act, 0.02), np.arange(_END - 10, _END, 0.02)])
     run = simulate(net, _END, t_eval=times, seed=seed, rtol=1e-5)
-    own, late = run.sel(flow="S1"), slice(_END - 10, None)
-    mean = run.rate.sel(time=late).mean("time")
+    own, mean = run.sel(flow="S1"), run.rate.sel(time=slice(_END - 10, None)).mean("time")
     known = own.rtt[-1] - own[f"{net.flows['S1'].law.name}_delta"][-1]
     return _Seen(
         float(mean.sel(flow="S1") / mean.sel(flow=["S2", "S3", "S4", "S5"]).mean()),
@@ -315,38 +302,42 @@ def shares(method: str) -> np.ndarray:
     return _over_seeds(method, "ratio") / _over_seeds(_KNOWN, "ratio")
 
 
+def _quiet_share(method: str) -> float:
+    """The same without background."""
+    return _seen(method, 0.0, 1).ratio / _seen(_KNOWN, 0.0, 1).ratio
+
+
 def _needed(net: Network) -> float:
     """The longer of the propagation delays that (7) asks for with each link's others [s]."""
-    others = {name: sum(name in f.route for f in net.flows.values()) - 1 for name in net.links}
-    alpha = FAST.parameter("alpha")
     return max(
-        fast.rate_reduction_threshold(n, net.links[k].capacity / PACKET, alpha)
-        for k, n in others.items()
+        fast.rate_reduction_threshold(
+            sum(name in f.route for f in net.flows.values()) - 1,
+            link.capacity / PACKET,
+            FAST.parameter("alpha"),
+        )
+        for name, link in net.links.items()
     )
 
 
 def _improves(found: np.ndarray) -> bool:
     """Whether shares are unfair with little background, and nearer to 1 with each more."""
     away = np.abs(found.mean(axis=1) - 1)
-    return bool(away[0] > 0.1 and np.all(np.diff(away) < 0))
+    return bool(away[0] > 0.1) and falling(away)
 
 
 def _shown(found: np.ndarray, digits: int = 2) -> str:
-    mean = found.mean(axis=1)
-    pairs = zip(PEAKS, mean, found, strict=True)
     return ", ".join(
-        f"{m:.{digits}f} ({min(row):.{digits}f} to {max(row):.{digits}f}) at {p / 1e6:g} Mbit/s"
-        for p, m, row in pairs
+        f"{row.mean():.{digits}f} ({min(row):.{digits}f} to {max(row):.{digits}f}) at "
+        f"{p / 1e6:g} Mbit/s"
+        for p, row in zip(PEAKS, found, strict=True)
     )
 
 
 def _values(found: np.ndarray) -> dict[str, float]:
-    mean = zip(PEAKS, found.mean(axis=1), found.std(axis=1), strict=True)
-    return {
-        f"{what} at {p / 1e6:g} Mbit/s": float(v)
-        for p, a, b in mean
-        for what, v in (("mean", a), ("spread", b))
-    }
+    peaks = np.array(PEAKS) / 1e6
+    return named("mean at {:g} Mbit/s", peaks, found.mean(axis=1)) | named(
+        "spread at {:g} Mbit/s", peaks, found.std(axis=1)
+    )
 
 
 _SEEDED = (
@@ -355,53 +346,51 @@ _SEEDED = (
 )
 
 
-def parking_lot(claim: Claim) -> Outcome:
-    alone = _seen("FAST", 0.0, 1).ratio / _seen(_KNOWN, 0.0, 1).ratio
-    return claim.not_given({"alone": alone})
+def parking_lot() -> Found:
+    return not_given(alone=_quiet_share("FAST"))
 
 
-def bursts_help(claim: Claim) -> Outcome:
+def bursts_help() -> Found:
     plain, paused = shares("FAST"), shares("rate reduction")
     both = [_improves(found) for found in (plain, paused)]
-    quiet = _lot("FAST", 0.0)
     alone = _seen("rate reduction", 0.0, 1).taken
-    off = np.abs(paused.mean(axis=1) - 1).max()
     queue, left = (np.max(_over_seeds(method, "taken")) for method in ("FAST", "rate reduction"))
+    quiet = _lot("FAST", 0.0)
     said = [
         "With FAST it does, in the mean: idle times show a newcomer a shorter queue."
         if both[0]
         else "Not with FAST.",
         "With a pause too."
         if both[1]
-        else f"With a pause there is no such trend: in the mean it is within {100 * off:.0f} % of "
-        f"fair at every peak. (7) asks for {1e3 * _needed(quiet):.0f} ms, and paths of "
-        f"{1e3 * quiet.base_rtt('S1'):.0f} ms were taken: it leaves {1e3 * alone:.2g} of "
-        f"{1e3 * queue:.2g} ms of queue taken for propagation without background, and with it at "
-        f"most {1e3 * left:.2g}.",
+        else "With a pause there is no such trend: in the mean it is within "
+        f"{100 * off(paused.mean(axis=1), 1):.0f} % of fair at every peak. (7) asks for "
+        f"{1e3 * _needed(quiet):.0f} ms, and paths of {1e3 * quiet.base_rtt('S1'):.0f} ms were "
+        f"taken: it leaves {1e3 * alone:.2g} of {1e3 * queue:.2g} ms of queue taken for "
+        f"propagation without background, and with it at most {1e3 * left:.2g}.",
     ]
-    return claim.differs_if(
+    return differs_if(
         not all(both),
-        _values(plain) | named("paused, {}", _values(paused)) | {"left": left, "queue": queue},
+        _values(plain),
+        named("paused, {}", _values(paused)),
+        left=left,
+        queue=queue,
         computed=f"FAST: {_shown(plain)}; rate reduction: {_shown(paused)}. {_SEEDED}",
         reason=" ".join(said),
     )
 
 
-def estimator_in_bursts(claim: Claim) -> Outcome:
+def estimator_in_bursts() -> Found:
     found = shares("estimator")
-    worst, alone = (
-        np.abs(found - 1).max(),
-        abs(_seen("estimator", 0.0, 1).ratio / _seen(_KNOWN, 0.0, 1).ratio - 1),
-    )
-    probe = -float(METHODS["estimator"].parameter("theta")) * float(
-        _over_seeds("FAST", "before").mean()
-    )
-    return claim.differs_if(
+    worst = off(found, 1)
+    return differs_if(
         worst >= 0.1,
-        _values(found) | {"worst": worst, "alone": alone, "probe": probe},
+        _values(found),
+        worst=worst,
+        alone=abs(_quiet_share("estimator") - 1),
+        probe=-METHODS["estimator"].parameter("theta") * _over_seeds("FAST", "before").mean(),
         computed=f"{_shown(found, 1)}. {_SEEDED}",
         least=PEAKS[0],
-        first=np.abs(found[0] - 1).max(),
+        first=off(found[0], 1),
     )
 
 
@@ -464,39 +453,40 @@ def _fitted(t: np.ndarray, q: np.ndarray, root: complex) -> float:
     return float(least_squares(left, [root.real, abs(root.imag)], xtol=1e-14, ftol=1e-14).x[0])
 
 
-def stabilizes(claim: Claim) -> Outcome:
+def stabilizes() -> Found:
     static, ack = (np.array([edge(law, r) for r in ALONE_RTTS]) for law in (StaticFAST, FAST))
-    crowd = edge(FAST, 0.1, 3)
-    return claim.not_given(
-        named("static, r = {:g}", ALONE_RTTS, static)
-        | named("ack, r = {:g}", ALONE_RTTS, ack)
-        | {"three flows": crowd},
+    return not_given(
+        named("static, r = {:g}", ALONE_RTTS, static),
+        named("ack, r = {:g}", ALONE_RTTS, ack),
+        {"three flows": edge(FAST, 0.1, 3)},
         static=static,
         ack=ack,
     )
 
 
-def stability_needs_the_clock(claim: Claim) -> Outcome:
-    rtt = 0.1
-    edges = {law: edge(law, rtt) for law in (StaticFAST, FAST)}
-    between = sum(edges.values()) / 2 * TAU / rtt
-    verdicts = {law.name: _judged(law(gamma=between), rtt).verdict for law in edges}
-    values = {"between": between * rtt / TAU}
-    for law, critical in edges.items():
+def stability_needs_the_clock() -> Found:
+    rtt, laws = 0.1, {"x = w/r": StaticFAST, "the ack clock": FAST}
+    between = sum(edge(law, rtt) for law in laws.values()) / 2
+    verdicts = {
+        law.name: _judged(law(gamma=between * TAU / rtt), rtt).verdict for law in laws.values()
+    }
+    values: dict[str, float] = {}
+    shown = []
+    for name, law in laws.items():
+        found: dict[str, float] = {}
         for side in (0.95, 1.05):
-            found, root = growth(law(gamma=side * critical * TAU / rtt), rtt)
-            values |= {f"{law.name}, {side:g}": found, f"{law.name}, {side:g}, root": root}
-    shown = "; ".join(
-        f"{name} {values[f'{law.name}, 0.95']:.4f} and {values[f'{law.name}, 1.05']:.4f} 1/s "
-        f"(roots {values[f'{law.name}, 0.95, root']:.4f} and "
-        f"{values[f'{law.name}, 1.05, root']:.4f})"
-        for name, law in (("x = w/r", StaticFAST), ("the ack clock", FAST))
-    )
-    vegas = [_judged(law, rtt).decay_rate for law in (StaticVegas, Vegas)]
-    return claim.differs_if(
+            grows, root = growth(law(gamma=side * edge(law, rtt) * TAU / rtt), rtt)
+            found |= {f"{side:g}": grows, f"{side:g}, root": root}
+        values |= named(f"{law.name}, {{}}", found)
+        shown.append(
+            f"{name} {found['0.95']:.4f} and {found['1.05']:.4f} 1/s "
+            f"(roots {found['0.95, root']:.4f} and {found['1.05, root']:.4f})"
+        )
+    return differs_if(
         verdicts["StaticFAST"] != verdicts["FAST"],
         values,
-        shown=shown,
+        between=between,
+        shown="; ".join(shown),
         verdicts=verdicts,
-        vegas=vegas,
+        vegas=[_judged(law, rtt).decay_rate for law in (StaticVegas, Vegas)],
     )

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Symbol
 
 from fluidcc.analysis.linearize import linearize
 from fluidcc.equilibria.equilibrium import Equilibrium, equilibrium
@@ -28,12 +27,10 @@ x, w, beta, T, eta = (_named[name] for name in ("x", "w", "beta", "T", "eta"))
 
 W_OVER_BETA = LDCC.parameter("w") / LDCC.parameter("beta")
 """w/beta of Section V: 200 kbit/s."""
+_DELAYS = (25, 25, 25, 25), (25, 30, 40, 50), (25, 40, 60, 75), (25, 75, 75, 75), (25, 25, 25, 75)
 FAIR_DELAYS = {
-    "25, 25, 25, 25 ms": (0.025, 0.025, 0.025, 0.025),
-    "25, 30, 40, 50 ms": (0.025, 0.030, 0.040, 0.050),
-    "25, 40, 60, 75 ms": (0.025, 0.040, 0.060, 0.075),
-    "25, 75, 75, 75 ms": (0.025, 0.075, 0.075, 0.075),
-    "25, 25, 25, 75 ms": (0.025, 0.025, 0.025, 0.075),
+    ", ".join(map(str, delays)) + " ms": tuple(delay / 1000 for delay in delays)
+    for delays in _DELAYS
 }
 """Propagation delays for Figs. 7 and 8: the paper's are lost; its other figures have 25 ms."""
 THREEFOLD = tuple(FAIR_DELAYS)[2:]
@@ -42,8 +39,8 @@ THREEFOLD = tuple(FAIR_DELAYS)[2:]
 
 def near(a: Any, b: Any, rtol: float = 1e-6) -> bool:
     """Whether two numbers or arrays agree, relative to the largest."""
-    a, b = np.asarray(a), np.asarray(b)
-    return bool(np.max(np.abs(a - b)) <= rtol * np.max(np.abs(b)))
+    b = np.asarray(b)
+    return bool(np.max(np.abs(np.asarray(a) - b)) <= rtol * np.max(np.abs(b)))
 
 
 @cache
@@ -71,11 +68,6 @@ def at_time(name: str, time: float) -> xr.Dataset:
     return run(name).sel(time=time, method="nearest")
 
 
-def positive(*names: str) -> list[Symbol]:
-    """Positive symbols, for claims about numbers that no law knows."""
-    return [Symbol(name, positive=True) for name in names]
-
-
 # --- Networks and a law beside the ready scenarios
 
 
@@ -88,7 +80,7 @@ def four_flows(
 ) -> Network:
     """The network of Figs. 7 and 8: flows of these propagation delays [s] on one link, the buffer
     given as a delay."""
-    buffer = None if longest_queue is None else longest_queue * capacity
+    buffer = longest_queue and longest_queue * capacity
     flows = [{"law": source, "access_delay": p} for p in delays]
     return dumbbell(flows, {"capacity": capacity, "buffer": buffer})
 

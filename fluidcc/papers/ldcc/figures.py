@@ -43,6 +43,7 @@ from fluidcc.symbols import e, e_b
 FIGURES = Figures()
 
 RATE, RATIO = 2e6, 3.0  # where the other one is drawn across
+FIXED = f"RTT ratio {RATIO:g}", f"{RATE / 1e6:g} Mbit/s a flow"
 GAINS = np.geomspace(0.2, 6.0, 70)
 POINTS, CONSERVING = 60, 7  # across; of them with queues that conserve flow
 LEVELS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
@@ -66,16 +67,16 @@ STYLES = {
 def delay_driven(rows: Any) -> None:
     """Gain margins of parking lots over gain and rate, or RTT ratio, with the boundary of each
     condition."""
-    across = {
-        "rate of each flow [Mbit/s]": (np.geomspace(0.25e6, 25e6, POINTS), None),
-        "RTT ratio, long to short": (None, np.geomspace(1, 30, POINTS)),
-    }
-    for row, (label, (rates, ratios)) in zip(rows, across.items(), strict=True):
+    rates, ratios = np.geomspace(0.25e6, 25e6, POINTS), np.geomspace(1, 30, POINTS)
+    across = (
+        (rates / 1e6, rates, np.full(POINTS, RATIO)),
+        (ratios, np.full(POINTS, RATE), ratios),
+    )
+    labels = "rate of each flow [Mbit/s]", "RTT ratio, long to short"
+    for row, label, held, lots in zip(rows, labels, FIXED, across, strict=True):
         for ax, hops in zip(row, HOPS, strict=True):
-            filled = _panel(ax, hops, rates, ratios)
-            ax.set_xlabel(label)
-            ax.set_title(f"M = {hops}")
-        held = f"RTT ratio {RATIO:g}" if rates is not None else f"{RATE / 1e6:g} Mbit/s a flow"
+            filled = _panel(ax, hops, *lots)
+            ax.set(xlabel=label, title=f"M = {hops}")
         row[0].set_ylabel(rf"gain $\eta$ ({held})")
     figure, named = rows[0, -1].figure, rows[0, -1].get_legend_handles_labels()
     label = "exact gain margin, frozen delays"
@@ -94,21 +95,17 @@ def critical_gain(network: Callable[[float], Network]) -> float:
     return low
 
 
-def _panel(ax: Any, hops: int, rates: Any, ratios: Any) -> Any:
-    """One M, over rates or over ratios, whichever is not None."""
-    given = rates if rates is not None else ratios
-    rate = np.full(len(given), RATE) if rates is None else rates
-    ratio = np.full(len(given), RATIO) if ratios is None else ratios
-    x = given / 1e6 if rates is not None else given
-    M = np.full(len(given), hops)
+def _panel(ax: Any, hops: int, x: Any, rate: Any, ratio: Any) -> Any:
+    """One M, over x: a rate and a ratio at each."""
+    M = np.full(len(x), hops)
     lots = ParkingLots(M, rate, ratio)
-    reach = np.array([lots.exact(np.full(len(given), gain)) for gain in GAINS])
+    reach = np.array([lots.exact(np.full(len(x), gain)) for gain in GAINS])
     margin = 1 / np.maximum(reach, 1e-9)
     filled = ax.contourf(x, GAINS, margin, LEVELS, cmap="viridis", extend="max")
     curves = critical_gains(M, rate, ratio)
     for (name, style), values in zip(STYLES.items(), curves, strict=True):
         ax.plot(x, values, style, linewidth=1.7, label=name)
-    some = np.linspace(0, len(given) - 1, CONSERVING).round().astype(int)
+    some = np.linspace(0, len(x) - 1, CONSERVING).round().astype(int)
     kept = [critical_gain(partial(parking_lot_network, hops, rate[i], ratio[i])) for i in some]
     hollow = {"color": "k", "markerfacecolor": "none", "markersize": 5}
     ax.plot(x[some], kept, "o", label="exact, queues conserve flow", **hollow)
@@ -135,8 +132,7 @@ def loss_driven(axes: Any) -> None:
     rates, ratios = np.geomspace(0.1e6, 10e6, POINTS // 3), np.geomspace(1, 30, POINTS // 3)
     by_rate, by_ratio = [(float(r), RATIO) for r in rates], [(RATE, float(r)) for r in ratios]
     labels = "rate of each flow [Mbit/s]", "RTT of one flow over the other's"
-    fixed = f"RTT ratio {RATIO:g}", f"{RATE / 1e6:g} Mbit/s a flow"
-    cases = zip(axes, (rates / 1e6, ratios), (by_rate, by_ratio), labels, fixed, strict=True)
+    cases = zip(axes, (rates / 1e6, ratios), (by_rate, by_ratio), labels, FIXED, strict=True)
     # they nearly coincide: the wide lines are under the narrow ones
     conditions = {"Vinnicombe": ("C4", 6.0), "Johari-Tan": ("C1", 3.5), "convex hull": ("C3", 1.3)}
     for ax, x, lots, label, held in cases:
@@ -160,17 +156,16 @@ def loss_driven(axes: Any) -> None:
 def fig12(axes: Any) -> None:
     """Mean rates of LDCC and TCP over the buffer, on the limit cycle and at the static
     equilibrium."""
-    moving, still = axes
-    fine = sorted({*beside.BUFFERS, 35, 40, 45, 50, 75})
-    found = np.array([beside.sawtooth(n).mean.rate.values[:2] for n in fine]) / 1e6
-    rests = np.array([beside.static(n)[:2] for n in fine]) / 1e6
-    for ax, rates in ((moving, found), (still, rests)):
+    fine, floor = sorted({*beside.BUFFERS, 35, 40, 45, 50, 75}), W_OVER_BETA / 1e6
+    cycles = [beside.sawtooth(n).mean.rate.values[:2] for n in fine]
+    rests = [beside.static(n)[:2] for n in fine]
+    for ax, rates in zip(axes, np.array([cycles, rests]) / 1e6, strict=True):
         for style, name, rate in zip(("C0o-", "C1s-"), ("LDCC", "TCP"), rates.T, strict=True):
             ax.plot(fine, rate, style, markersize=4, label=name)
-        ax.axhline(W_OVER_BETA / 1e6, color="0.5", linestyle=":", linewidth=1.2)
-        ax.text(182, W_OVER_BETA / 1e6 - 0.02, r"$w/\beta$", ha="right", va="top", color="0.4")
+        ax.axhline(floor, color="0.5", linestyle=":", linewidth=1.2)
+        ax.text(182, floor - 0.02, r"$w/\beta$", ha="right", va="top", color="0.4")
         ax.set(xlabel="buffer [packets of 1 KB]", ylim=(0, 1.9))
-    at = beside.crossing()
+    (moving, still), at = axes, beside.crossing()
     moving.axvline(at, color="0.6", linestyle="--", linewidth=0.9)
     moving.text(at + 2, 1.78, f"{at:.1f}", color="0.4", fontsize="small")
     moving.set(ylabel="mean rate [Mbit/s]", title="LDCC, Fig. 12: TCP as a sawtooth")
@@ -182,24 +177,28 @@ def fig12(axes: Any) -> None:
 def fig13(ax: Any) -> None:
     """Mean one-way delay over the capacity, with what lies between the least and the largest."""
     dots = np.array(beside.CAPACITIES)
-    fine = np.linspace(dots[0], dots[-1], 101)
-    for k, (name, delay) in enumerate((("LDCC", beside.ldcc_delay), ("NADA", beside.nada_delay))):
-        ax.plot(fine / 1e6, [1e3 * delay(c) for c in fine], color=f"C{k}", label=f"{name}, at rest")
-        runs = [beside.settled(beside.LAWS[name], c) for c in beside.CAPACITIES]
-        mean = [1e3 * float(run.one_way_delay.mean()) for run in runs]
-        ax.plot(dots / 1e6, mean, "o", color=f"C{k}", markersize=4)
-    exact = beside.closed()
+    fine, exact = np.linspace(dots[0], dots[-1], 101), beside.closed()
     mean, most = (1e3 * (beside.DELAY + v) for v in (exact.queue_mean, exact.queue_max))
-    ax.plot(fine / 1e6, np.full(len(fine), mean), color="C2", label="GCC, mean of its limit cycle")
+    lines = {
+        f"{name}, at rest": [1e3 * delay(c) for c in fine] for name, delay in beside.DELAYS.items()
+    } | {"GCC, mean of its limit cycle": np.full(len(fine), mean)}
+    runs = [
+        [beside.settled(beside.LAWS[name], c).one_way_delay.mean() for c in beside.CAPACITIES]
+        for name in beside.DELAYS
+    ]
+    runs.append([beside.cycle(c).mean.one_way_delay[0] for c in beside.CAPACITIES])
+    for k, ((label, line), found) in enumerate(zip(lines.items(), runs, strict=True)):
+        ax.plot(fine / 1e6, line, color=f"C{k}", label=label)
+        ax.plot(dots / 1e6, 1e3 * np.array(found), "o", color=f"C{k}", markersize=4)
     filled = {"color": "C2", "alpha": 0.2, "linewidth": 0, "label": "GCC, least to largest"}
     ax.fill_between(fine / 1e6, 1e3 * beside.DELAY, most, **filled)
-    run = [1e3 * float(beside.cycle(c).mean.one_way_delay[0]) for c in beside.CAPACITIES]
-    ax.plot(dots / 1e6, run, "o", color="C2", markersize=4)
-    ax.set(xlabel="capacity [Mbit/s]", ylabel="one-way delay [ms]", ylim=(0, None))
     ax.set(
-        title=rf"LDCC, Fig. 13 (NADA with $R_{{MAX}}$ = {beside.R_MAX / 1e6:g} Mbit/s; dots: runs)"
+        xlabel="capacity [Mbit/s]",
+        ylabel="one-way delay [ms]",
+        xlim=(0.45, 3.05),
+        ylim=(0, None),
+        title=rf"LDCC, Fig. 13 (NADA with $R_{{MAX}}$ = {beside.R_MAX / 1e6:g} Mbit/s; dots: runs)",
     )
-    ax.set_xlim(0.45, 3.05)
     ax.legend()
 
 
@@ -207,18 +206,16 @@ def fig13(ax: Any) -> None:
 def fig14(axes: Any) -> None:
     """Rate and one-way delay over time at 1.5 Mbit/s."""
     top, below = axes
-    for k, (name, law) in enumerate(beside.LAWS.items()):
-        run = beside.settled(law, 1.5e6)
-        shown = run.isel(flow=0).sel(time=slice(180.0, 200.0))
-        t = shown.time.values - 180.0
-        line = "--" if name == "NADA" else "-"
-        top.plot(t, shown.rate.values / 1e6, line, color=f"C{k}", label=name)
-        below.plot(t, shown.one_way_delay.values * 1e3, color=f"C{k}")
-    top.set(ylabel="rate [Mbit/s]", title="LDCC, Fig. 14: alone on 1.5 Mbit/s, settled")
+    for name, law in beside.LAWS.items():
+        shown = beside.settled(law, 1.5e6).isel(flow=0).sel(time=slice(180.0, 200.0))
+        t = shown.time - 180.0
+        top.plot(t, shown.rate / 1e6, "--" if name == "NADA" else "-", label=name)
+        below.plot(t, shown.one_way_delay * 1e3)
+    title = "LDCC, Fig. 14: alone on 1.5 Mbit/s, settled"
+    top.set(ylabel="rate [Mbit/s]", ylim=(1.24, 1.68), title=title)
     below.set(ylabel="one-way delay [ms]", xlabel="time [s]", ylim=(0, None))
-    top.set_ylim(1.24, 1.68)
     top.legend(ncols=3, loc="upper right")
-    for ax in (top, below):
+    for ax in axes:
         ax.margins(x=0)
 
 
@@ -364,21 +361,18 @@ def fig2(ax: Any) -> None:
 def fig7(axes: Any) -> None:
     """Jain's index over the capacity a flow, at two scales."""
     ax, close = axes
-    share = np.array(CAPACITIES) / 4e6
-    for name in FAIR_DELAYS:
-        index = jain(fair_rates(name))
-        ax.plot(share, index, marker=".", label=name)
-        close.plot(share, index, marker=".")
-    close.axvline(2 * W_OVER_BETA / 1e6, color="0.5", linestyle=":")
-    beyond = 2 * W_OVER_BETA / 1e6 + 0.006
-    close.text(beyond, 0.9961, r"$2w/\beta$, where q = 2T", color="0.4", fontsize="small")
+    share, equal = np.array(CAPACITIES) / 4e6, 2 * W_OVER_BETA / 1e6
+    for one in axes:
+        for name in FAIR_DELAYS:
+            one.plot(share, jain(fair_rates(name)), marker=".", label=name)
+        one.set_xlabel("normalised capacity c/4 [Mbit/s]")
     ax.set(ylabel="Jain's index", title="LDCC, Fig. 7 (propagation delays chosen)")
+    ax.legend(loc="lower left")
+    close.axvline(equal, color="0.5", linestyle=":")
+    close.text(equal + 0.006, 0.9961, r"$2w/\beta$, where q = 2T", color="0.4", fontsize="small")
     close.set(
         xlim=(0.24, 0.55), ylim=(0.996, 1.0002), title="the same from 0.996 to 1: not monotone"
     )
-    ax.legend(loc="lower left")
-    for one in (ax, close):
-        one.set_xlabel("normalised capacity c/4 [Mbit/s]")
 
 
 @FIGURES.panels("ldcc_fig8", title="LDCC, Fig. 8 (propagation delays chosen)")
@@ -404,19 +398,17 @@ def fig8(ax: Any) -> None:
 def fifo_against_frozen(axes: Any) -> None:
     """The parking lot when flow 3 starts and stops, with queues that conserve flow and with (8) as
     printed."""
-    fifo, frozen = run("ldcc_fig10"), run("ldcc_fig10", "frozen")
-    for column, (start, stop) in enumerate(((98.0, 125.0), (258.0, 275.0))):
-        t = fifo.time.values
-        shown = (t >= start) & (t <= stop)
+    fifo, frozen = (run("ldcc_fig10", delays).rate / 1e6 for delays in ("fifo", "frozen"))
+    for (rates, gaps), ends in zip(axes.T, ((98.0, 125.0), (258.0, 275.0)), strict=True):
         for k, flow in enumerate(("flow1", "flow2", "flow3")):
-            a, b = (r.rate.sel(flow=flow).values[shown] / 1e6 for r in (fifo, frozen))
-            axes[0, column].plot(t[shown], a, f"C{k}", label=flow)
-            axes[0, column].plot(t[shown], b, f"C{k}--")
-            axes[1, column].plot(t[shown], (b - a) * 1e3, f"C{k}", label=flow)
-        axes[1, column].set_xlabel("time [s]")
-    axes[0, 0].set_ylabel("rate [Mbit/s]")
+            a, b = (r.sel(flow=flow, time=slice(*ends)) for r in (fifo, frozen))
+            rates.plot(a.time, a, f"C{k}", label=flow)
+            rates.plot(a.time, b, f"C{k}--")
+            gaps.plot(a.time, (b - a) * 1e3, f"C{k}", label=flow)
+        gaps.set_xlabel("time [s]")
+    title = "Fig. 10 with delays='fifo' (solid), 'frozen' (dashed)"
+    axes[0, 0].set(ylabel="rate [Mbit/s]", title=title)
     axes[1, 0].set_ylabel("frozen - fifo [kbit/s]")
-    axes[0, 0].set_title("Fig. 10 with delays='fifo' (solid), 'frozen' (dashed)")
     axes[0, 1].set_title("flow 3 stops at 260 s")
     axes[0, 0].legend()
     for ax in axes.flat:
@@ -427,13 +419,12 @@ def fifo_against_frozen(axes: Any) -> None:
 def starvation(axes: Any) -> None:
     """A burst on an endless buffer: the penalty alone keeps the rate above w/beta, its derivative
     term does not."""
-    r = burst()
-    timeseries(r, ("rate", "queueing_delay"), ax=axes)
-    floor = W_OVER_BETA / 1e6
-    axes[0].axhline(floor, color="black", linestyle=":", linewidth=1.2, label=r"$w/\beta$")
+    timeseries(burst(), ("rate", "queueing_delay"), ax=axes)
+    line = {"color": "black", "linestyle": ":", "linewidth": 1.2, "label": r"$w/\beta$"}
+    axes[0].axhline(W_OVER_BETA / 1e6, **line)
     legend(axes[0])
-    axes[0].set_title(r"LDCC below $w/\beta$ without losses: a burst of 3 c from 40 to 42 s")
-    axes[0].set_xlabel("")
+    title = r"LDCC below $w/\beta$ without losses: a burst of 3 c from 40 to 42 s"
+    axes[0].set(title=title, xlabel="")
 
 
 @FIGURES.panels("p2", 2, sharex=True, title="P1 and P2: three LDCC flows on one link")
@@ -443,7 +434,6 @@ def frozen_and_fifo(axes: Any) -> None:
     runs = [scenarios[name].simulate(progress=False) for name in ("p1", "p2")]
     compare(*runs, labels=["frozen (P1)", "FIFO (P2)"], ax=axes[0])
     gap = (runs[1].rate - runs[0].rate) / 1e3
-    for k, flow in enumerate(gap.flow.values):
-        axes[1].plot(gap.time, gap.sel(flow=flow), f"C{k}")
+    axes[1].plot(gap.time, gap)
     axes[0].set_xlabel("")
     axes[1].set(xlabel="time [s]", ylabel="FIFO less frozen [kbit/s]")

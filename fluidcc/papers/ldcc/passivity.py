@@ -3,71 +3,70 @@
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, I, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
+from sympy import Eq, I, Matrix, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
 
-from fluidcc.analysis.passivity import (
+from fluidcc.analysis.undelayed import (
+    Undelayed,
     check_storage,
     evaluated,
     paper_storage,
     repaired_storage,
     steepest,
+    undelayed,
 )
-from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.ldcc.common import T, beta, positive, w, x
+from fluidcc.papers.ldcc.common import T, beta, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.law import GAIN as K
 from fluidcc.papers.ldcc.stability import REST, U2, pole_and_zero, pole_symbol, slope_symbol
-from fluidcc.papers.model import Claim, Outcome, proof
+from fluidcc.papers.model import Found, differs_if, positive, proof, proved, proved_if, refuted_if
 from fluidcc.sources import LDCC
 from fluidcc.symbols import c, e, e_b, edot, pi, plain, unfold, y
 
-HAT, ALPHA = positive("xhat", "alpha")
+HAT, ALPHA = positive("xhat alpha")
 GAIN = unfold(K)
+_d, _z = symbols("d z", positive=True)
+(QUEUE,) = DropTail.flow.values()
 
 
-def supply_rates_cancel(claim: Claim) -> Outcome:
+def supply_rates_cancel() -> Found:
     y1, y2 = symbols("y1a:c", real=True), symbols("y2a:c", real=True)
     supplied = sum(-b * a + a * b for a, b in zip(y1, y2, strict=True))
-    return claim.proved(Eq(supplied, 0))
+    return proved(Eq(supplied, 0))
 
 
-def equilibrium_conditions(claim: Claim) -> Outcome:
+def equilibrium_conditions() -> Found:
     still = FLOW.subs({pi: 0, edot: 0})
-    (queue,) = DropTail.flow.values()
     spare = Symbol("s", nonnegative=True)
-    return claim.proved(
+    return proved(
         Eq(unfold(still), unfold(GAIN * x * (w / x - V))),
         Eq(GAIN * x * (w / x - V), GAIN * (w - x * V)),
-        Eq(queue.subs(y, c), 0),
-        Max(queue.subs(y, c - spare), 0) <= 0,
+        Eq(QUEUE.subs(y, c), 0),
+        Max(QUEUE.subs(y, c - spare), 0) <= 0,
     )
 
 
-def user_storage_positive(claim: Claim) -> Outcome:
-    z = Symbol("z", positive=True)
-    value = integrate((z - HAT) / z, (z, HAT, x))
-    stationary = diff(value, x)
-    return claim.proved(
+def user_storage_positive() -> Found:
+    value = integrate((_z - HAT) / _z, (_z, HAT, x))
+    return proved(
         Eq(value, x - HAT - HAT * log(x / HAT)),
-        Eq(stationary, (x - HAT) / x),
+        Eq(diff(value, x), (x - HAT) / x),
         diff(value, x, 2) > 0,
         Eq(value.subs(x, HAT), 0),
     )
 
 
-def gain_before_the_sum(claim: Claim) -> Outcome:
-    k1, k2, d1, d2, z1, z2 = symbols("k1 k2 d1 d2 z1 z2", positive=True)
+def gain_before_the_sum() -> Found:
+    k1, k2, d1, d2, z1, z2 = positive("k1 k2 d1 d2 z1 z2")
     # V_user' with each user's own motion x_r' = k_r x_r z_r, deviations d_r: (45a) has sum d_r
     # z_r/alpha.
     wanted = (d1 * z1 + d2 * z2) / ALPHA
-    common = (d1 * k1 * z1 + d2 * k2 * z2) / (k1 * ALPHA)
-    own = d1 * k1 * z1 / (k1 * ALPHA) + d2 * k2 * z2 / (k2 * ALPHA)
-    before, inside = proof(Eq(common, wanted)), proof(Eq(own, wanted))
-    return claim.differs_if(not before and inside, dict(before.counterexample))
+    before = proof(Eq((d1 * k1 * z1 + d2 * k2 * z2) / (k1 * ALPHA), wanted))
+    inside = proof(Eq(d1 * k1 * z1 / (k1 * ALPHA) + d2 * k2 * z2 / (k2 * ALPHA), wanted))
+    return differs_if(not before and inside, before.counterexample)
 
 
 def _two_links() -> Undelayed:
@@ -77,35 +76,33 @@ def _two_links() -> Undelayed:
     return undelayed(net.flow("flow", LDCC, route=["first", "second"]), held=("k",))
 
 
-def link_storage_offset(claim: Claim) -> Outcome:
+def link_storage_offset() -> Found:
     system = _two_links()
     printed, meant = (paper_storage(system, literal=literal) for literal in (True, False))
     found = check_storage(system, printed, samples=256)
-    d, spare = positive("d", "s")
-    definite = proof(c * d**2 / 2 + spare * d / ALPHA > 0)
-    return claim.differs_if(
-        not found.positive_definite and not meant.offset and definite, {"offset": printed.offset}
+    spare = positive("s")
+    definite = proof(c * _d**2 / 2 + spare * _d / ALPHA > 0)
+    return differs_if(
+        not found.positive_definite and not meant.offset and definite, offset=printed.offset
     )
 
 
 # --- Appendix A, (45) to (48), step by step
 
-_q, _q_hat = positive("q", "qhat")
+_q, _q_hat = positive("q qhat")
 RATE = unfold(FLOW).subs(pi, 0)
 STEEPEST = beta / (T + e_b)
 """The largest slope of (17), at e = T."""
 
 
-def users_derivative(claim: Claim) -> Outcome:
+def users_derivative() -> Found:
     gradient = (x - HAT) / (x * GAIN * ALPHA)
-    return claim.proved(Eq(gradient * RATE, (x - HAT) * (w / x - V - edot) / ALPHA))
+    return proved(Eq(gradient * RATE, (x - HAT) * (w / x - V - edot) / ALPHA))
 
 
-def users_projection(claim: Claim) -> Outcome:
+def users_projection() -> Found:
     z = Symbol("z", real=True)
-    return claim.proved(
-        -HAT * Max(z, 0) <= -HAT * z, proof(Eq(w / x, REST.put(ABOVE)), where=[x > w / beta])
-    )
+    return proved(-HAT * Max(z, 0) <= -HAT * z, proof(Eq(w / x, REST.put(ABOVE)), x > w / beta))
 
 
 def _fig5() -> Undelayed:
@@ -114,85 +111,88 @@ def _fig5() -> Undelayed:
     return undelayed(scenarios["ldcc_fig5"].net, at=50.0, held=("k",))
 
 
-def users_inequality(claim: Claim) -> Outcome:
-    dx, de, dv = positive("dx", "de", "dv")
-    fails = proof(-dx * dv / ALPHA > -dx * de, where=[dv < ALPHA * de])
+def users_inequality() -> Found:
+    dx, de, dv = positive("dx de dv")
+    fails = proof(-dx * dv / ALPHA > -dx * de, dv < ALPHA * de)
     system = _fig5()
-    alpha, still = steepest(system), float(system.rest.one_way_delay.sel(flow="flow1"))
-    rate = float(system.rest.rate.sel(flow="flow1"))
-    flow = system.net.flows["flow1"]
-    values = {**flow.law.params, e_b: system.net.return_delay("flow1")}
-    penalty = [float(V.subs(values).subs(e, d)) for d in (still, still + 0.01)]
-    left, right = -0.1 * rate * (penalty[1] - penalty[0]) / alpha, -0.1 * rate * 0.01
-    numbers = {"left": left, "right": right, "alpha": alpha, "rate": rate, "delay": still}
-    return claim.refuted_if(fails and left >= right, numbers)
+    alpha, delay = steepest(system), system.rest.one_way_delay[0].item()
+    rate = system.rest.rate[0].item()
+    own = V.subs({**system.net.flows["flow1"].law.params, e_b: system.net.return_delay("flow1")})
+    rise = own.subs(e, delay + 0.01) - own.subs(e, delay)
+    left, right = -0.1 * rate * rise / alpha, -0.1 * rate * 0.01
+    return refuted_if(
+        fails and left >= right, left=left, right=right, alpha=alpha, rate=rate, delay=delay
+    )
 
 
-def slope_inequality(claim: Claim) -> Outcome:
+def slope_inequality() -> Found:
     # Written from T upwards, where v rises: from T + a to T + a + d, and back.
-    a, d = positive("a", "d")
-    rise = simplify(ABOVE.subs(e, T + a + d) - ABOVE.subs(e, T + a))
-    above = proof(STEEPEST * d - rise > 0)
-    below = proof(-rise - STEEPEST * -d > 0)
+    a = positive("a")
+    rise = simplify(ABOVE.subs(e, T + a + _d) - ABOVE.subs(e, T + a))
+    above, below = proof(STEEPEST * _d - rise > 0), proof(-rise - STEEPEST * -_d > 0)
     largest = proof(diff(ABOVE, e).subs(e, T + a) < STEEPEST)
-    return claim.refuted_if(above and below and largest)
+    return refuted_if(above and below and largest)
 
 
-def routing_adjoint(claim: Claim) -> Outcome:
-    R = symbols("r11:13 r21:23", real=True)
-    rates, delays = symbols("x1:3", real=True), symbols("d1:3", real=True)
-    by_user = sum(rates[r] * sum(R[l * 2 + r] * delays[l] for l in range(2)) for r in range(2))
-    by_link = sum(delays[l] * sum(R[l * 2 + r] * rates[r] for r in range(2)) for l in range(2))
-    return claim.proved(Eq(by_user, by_link))
+def routing_adjoint() -> Found:
+    R, rates, delays = (
+        Matrix(rows, columns, symbols(names, real=True))
+        for rows, columns, names in ((2, 2, "r11:13 r21:23"), (2, 1, "x1:3"), (2, 1, "d1:3"))
+    )
+    return proved(Eq(rates.dot(R.T * delays), delays.dot(R * rates)))
 
 
-def users_dissipation(claim: Claim) -> Outcome:
+def users_dissipation() -> Found:
     value = -(x - HAT) * (w / x - w / HAT) / ALPHA
-    return claim.proved(U2 < 0, Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT)))
+    return proved(U2 < 0, Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT)))
 
 
-def links_derivative(claim: Claim) -> Outcome:
-    z, spare = Symbol("z", real=True), Symbol("s", nonnegative=True)
-    (flow,) = DropTail.flow.values()
-    exact = Eq(c * (_q - _q_hat) * flow, (_q - _q_hat) * (y - c))  # c dq q' where q > 0
-    at_zero = -_q_hat * Max(z, 0) <= -_q_hat * z  # (47b): q = 0, so dq = -q^ <= 0
-    still, d = Symbol("yhat", positive=True), Symbol("dq", real=True)
-    identity = Eq(d * (y - c), d * (still - c) + d * (y - still))  # (47c)
-    excess = Symbol("u", real=True)
-    # (47d): (dy - (c - y^)) q' = (y - c) q' >= 0, with q' = (u)^+/c at an empty queue and u/c else.
-    signs = [proof(excess * Max(excess, 0) / c >= 0), proof(excess**2 / c >= 0)]
-    return claim.proved(exact, at_zero, identity, *signs, _q * spare >= 0)
+def links_derivative() -> Found:
+    z, d, excess = symbols("z dq u", real=True)
+    spare, still = Symbol("s", nonnegative=True), positive("yhat")
+    return proved(
+        Eq(c * (_q - _q_hat) * QUEUE, (_q - _q_hat) * (y - c)),  # c dq q' where q > 0
+        -_q_hat * Max(z, 0) <= -_q_hat * z,  # (47b): q = 0, so dq = -q^ <= 0
+        Eq(d * (y - c), d * (still - c) + d * (y - still)),  # (47c)
+        # (47d): (dy - (c - y^)) q' = (y - c) q' >= 0, with q' = (u)^+/c at an empty queue, else u/c
+        proof(excess * Max(excess, 0) / c >= 0),
+        proof(excess**2 / c >= 0),
+        _q * spare >= 0,
+    )
 
 
-def links_inequality(claim: Claim) -> Outcome:
-    excess, still = Symbol("u", real=True), Symbol("yhat", positive=True)
-    inflow = still + Symbol("dy", real=True)
+def links_inequality() -> Found:
+    (excess, change), still = symbols("u dy", real=True), positive("yhat")
+    inflow = still + change
     first = proof(Eq((inflow - still) * excess - (c - still) * excess, (inflow - c) * excess))
-    strict = proof((excess**2 / c).subs(excess, 0) > 0)
-    weak = proof(excess**2 / c >= 0)
-    return claim.differs_if(not strict and first and weak)
+    strict, weak = proof((excess**2 / c).subs(excess, 0) > 0), proof(excess**2 / c >= 0)
+    return differs_if(not strict and first and weak)
 
 
-def sum_of_storages(claim: Claim) -> Outcome:
+def sum_of_storages() -> Found:
     system = _fig5()
     storage = paper_storage(system)
     queues = set(system.queue.values())
     state = {plain(z): v * (2.0 if z in queues else 1.01) for z, v in system.point.items()}
     point = np.array([state[plain(z)] for z in system.states], dtype=float)
-    V_there = storage.values(system, point)  # [bit s]
     rate = evaluated(system.states, storage.terms(system), point).sum()  # [bit]
     found = check_storage(system, storage, samples=1024)
-    values = {"V": V_there, "rate": rate, "worst": found.rate, "top": found.dissipation[-1]}
-    return claim.refuted_if(rate > 0 and not found.decreasing, values | state)
+    return refuted_if(
+        rate > 0 and not found.decreasing,
+        state,
+        V=storage.values(system, point),  # [bit s]
+        rate=rate,
+        worst=found.rate,
+        top=found.dissipation[-1],
+    )
 
 
 # --- What holds in place of the proof in Appendix A
 
 
-def repaired(claim: Claim) -> Outcome:
-    dx, dv, Y = (Symbol(n, real=True) for n in ("dx", "dv", "Y"))
-    slope_of_queue, utility = symbols("qdot dU", real=True)
-    (k,) = positive("k")
+def repaired() -> Found:
+    dx, dv, Y, slope_of_queue, utility = symbols("dx dv Y qdot dU", real=True)
+    k = positive("k")
     # One user's term, from the law: its bracket is U' - v - e' = dU - dv - q', as U'(x^) = v^.
     bracket = proof(Eq(RATE / (x * GAIN), w / x - V - edot))
     term = k * dx * utility - k * dx * (dv + slope_of_queue)
@@ -203,38 +203,35 @@ def repaired(claim: Claim) -> Outcome:
     busy = proof(Eq(total.subs(slope_of_queue, Y / c), -k * Y**2 / c))
     # An empty queue that stays empty: q' = 0, Y <= 0, v <= v^, and the link's term is dv k c q' =
     # 0.
-    empty, fall = Symbol("m", nonnegative=True), Symbol("f", nonnegative=True)
+    empty, fall = symbols("m f", nonnegative=True)
     idle = proof(-k * (-fall) * (-empty) <= 0)
     concave = proof(k * (x - HAT) * (w / x - w / HAT) <= 0)
     rising = proof(diff(ABOVE, e) > 0)
     net = dumbbell([LDCC] * 3, {"capacity": 3e6}, rtt=0.05)
     systems = [undelayed(net, held=held) for held in ((), ("k",))]
     tried = [check_storage(one, repaired_storage(one), samples=512) for one in systems]
-    return claim.proved_if(
+    return proved_if(
         bracket and user and busy and idle and concave and rising and all(tried),
-        {"tried": sum(r.tried for r in tried)},
+        tried=sum(r.tried for r in tried),
     )
 
 
-def locally_stable(claim: Claim) -> Outcome:
+def locally_stable() -> Found:
     sigma, omega = Symbol("sigma", nonnegative=True), Symbol("omega", real=True)
-    (round_trip,) = positive("R")
-    z, a = slope_symbol(round_trip), pole_symbol(round_trip)
+    round_trip, zero, pole = positive("R z a")
+    # of (43), from minus delay to rate, over k x: (point + zero)/(point + pole)
     point = sigma + I * omega
-    zero, pole = positive("z", "a")
-    response = (point + zero) / (point + pole)  # of (43), from minus delay to rate, over k x
-    real_part = simplify(re(simplify(response * conjugate(point + pole) * (point + pole))))
-    size = simplify((point + pole) * conjugate(point + pole))
+    real_part = simplify(re(simplify((point + zero) * conjugate(point + pole))))
     proofs = (
         proof(Eq(REST.put(U2 * x), -w / x)),
-        proof(z > 0, where=[x > w / beta]),
-        proof(a > 0),
+        proof(slope_symbol(round_trip) > 0, x > w / beta),
+        proof(pole_symbol(round_trip) > 0),
         proof(real_part > 0),
-        proof(size > 0),
+        proof(simplify((point + pole) * conjugate(point + pole)) > 0),
     )
     rng = np.random.default_rng(11)
     worst = max(_slowest(rng) for _ in range(200))
-    return claim.proved_if(all(proofs) and worst < 0, {"worst": worst})
+    return proved_if(all(proofs) and worst < 0, worst=worst)
 
 
 def _slowest(rng: np.random.Generator) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from sympy import Dummy, Eq, I, Matrix, Symbol, conjugate, diff, exp, factor, prod, simplify
+from sympy import Eq, I, Matrix, Symbol, conjugate, diff, exp, eye, factor, simplify, symbols
 
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
@@ -16,15 +18,15 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell, parking_lot
 from fluidcc.numerics.linear.margins import margins
-from fluidcc.papers.ldcc.common import T, beta, eta, positive, unstable, w, x
+from fluidcc.papers.ldcc.common import T, beta, eta, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.stability import (
     REST,
     ROUND,
     U2,
     K,
+    as_printed,
     at,
-    loop_of_one_user,
     loop_symbol,
     own_loop,
     pole_symbol,
@@ -32,219 +34,236 @@ from fluidcc.papers.ldcc.stability import (
     slope,
     slope_symbol,
 )
-from fluidcc.papers.model import Claim, Outcome, proof
+from fluidcc.papers.model import (
+    Found,
+    differs_if,
+    positive,
+    proof,
+    proved,
+    refuted_if,
+    reproduced_if,
+)
 from fluidcc.papers.printed import off
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, pi, unfold, y
 
-
-def user_loop(claim: Claim) -> Outcome:
-    return claim.proved(at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))))
+_R = positive("R")
 
 
-def poles_of_user_loop(claim: Claim) -> Outcome:
-    round_trip = Symbol("R", positive=True)
-    return claim.proved(
-        U2 < 0, at(Eq(REST.A[0, 0], -pole_symbol(ROUND))), -pole_symbol(round_trip) < 0
-    )
+def user_loop() -> Found:
+    return proved(as_printed())
 
 
-def curvature(claim: Claim) -> Outcome:
-    return claim.proved(Eq(U2, -w / x**2))
+def poles_of_user_loop() -> Found:
+    return proved(U2 < 0, at(Eq(REST.A[0, 0], -pole_symbol(ROUND))), -pole_symbol(_R) < 0)
 
 
-def penalty_slope(claim: Claim) -> Outcome:
-    return claim.proved(
+def curvature() -> Found:
+    return proved(Eq(U2, -w / x**2))
+
+
+def penalty_slope() -> Found:
+    return proved(
         Eq(diff(ABOVE, e), (beta - ABOVE) / unfold(RTT)),
-        proof(Eq(V, ABOVE), where=[e > T]),
-        at(Eq(slope(), (beta - w / x) / ROUND)),
+        proof(Eq(V, ABOVE), e > T),
+        at(Eq(slope(), slope_symbol(ROUND))),
     )
 
 
-def zero_of_user_loop(claim: Claim) -> Outcome:
-    round_trip = Symbol("R", positive=True)
-    printed = (beta - w / x) / round_trip
-    return claim.proved(
-        proof(printed > 0, where=[x > w / beta]), proof(printed <= 0, where=[x <= w / beta])
-    )
+def zero_of_user_loop() -> Found:
+    printed = slope_symbol(_R)
+    return proved(at(printed > 0), proof(printed <= 0, x <= w / beta))
 
 
-def user_loop_of_ldcc(claim: Claim) -> Outcome:
-    return claim.proved(at(Eq(own_loop(), loop_symbol(ROUND))))
+def user_loop_of_ldcc() -> Found:
+    return proved(at(Eq(own_loop(), loop_symbol(ROUND))))
 
 
-def places_of_pole_and_zero(claim: Claim) -> Outcome:
-    round_trip = Symbol("R", positive=True)
-    pole, zero = pole_symbol(round_trip), slope_symbol(round_trip)
-    return claim.proved(
+def places_of_pole_and_zero() -> Found:
+    pole, zero = pole_symbol(_R), slope_symbol(_R)
+    return proved(
         at(Eq(-REST.A[0, 0], pole_symbol(ROUND))),
         at(Eq(slope(), slope_symbol(ROUND))),
-        at(pole < eta * beta / round_trip),
+        at(pole < eta * beta / _R),
         at(zero > 0),
-        at(zero < beta / round_trip),
-        at(Eq(pole / eta + zero, beta / round_trip)),
+        at(zero < beta / _R),
+        at(Eq(pole / eta + zero, beta / _R)),
     )
 
 
-def gain_divided(claim: Claim) -> Outcome:
-    M, round_trip = positive("M", "R")
-    pole, loop = pole_symbol(round_trip), loop_symbol(round_trip)
-    wrong = proof(Eq(M * loop.subs(eta, eta / M), loop), where=[M > 1])
-    ratio = simplify(M * loop.subs(eta, eta / M) / loop)
-    form = proof(Eq(ratio, (s + pole) / (s + pole / M)))
+def gain_divided() -> Found:
     # M = 1 + m, so that its being above 1 is an assumption.
-    omega, a, more = positive("omega", "a", "m")
+    M, omega, a, more = positive("M omega a m")
+    pole, loop = pole_symbol(_R), loop_symbol(_R)
+    divided = M * loop.subs(eta, eta / M)
+    wrong = proof(Eq(divided, loop), M > 1)
+    form = proof(Eq(simplify(divided / loop), (s + pole) / (s + pole / M)))
     turned = (I * omega + a) / (I * omega + a / (1 + more))
     larger = proof(factor(simplify(turned * conjugate(turned)) - 1) > 0)
     later = proof(factor(simplify((turned - conjugate(turned)) / (2 * I))) < 0)
-    return claim.refuted_if(form and larger and later and not wrong, dict(wrong.counterexample))
+    return refuted_if(form and larger and later and not wrong, wrong.counterexample)
 
 
-def identical_flows(claim: Claim) -> Outcome:
-    shown, a, count = [], -REST.A[0, 0], Symbol("N", positive=True, integer=True)
+def identical_flows() -> Found:
+    own, count = -REST.A[0, 0], Symbol("N", positive=True, integer=True)
     heard = REST.B[0, LDCC.inputs.index(e)] + s * REST.B[0, LDCC.inputs.index(edot)]
     lag = exp(-s * ROUND)
-    second = s**2 + a * s + K * x * count / c * (s + slope()) * lag
+    second = s**2 + own * s + K * x * count / c * (s + slope()) * lag
     # Schur complement of the diagonal block of N users, for every N; the whole determinant for
     # small ones.
-    shown.append(at(Eq((s + a) * (s - count * heard * lag / c / (s + a)), second)))
-    pole, drive, delay, capacity = (Dummy(name, positive=True) for name in ("a", "h", "E", "c"))
+    shown = [at(Eq((s + own) * (s - count * heard * lag / c / (s + own)), second))]
+    a, h, E, cap = positive("a h E c")  # pole, drive, delay, capacity
     for n in range(1, 6):
-        M = Matrix.zeros(n + 1)
+        M = (s + a) * eye(n + 1)
         for i in range(n):
-            M[i, i], M[i, n], M[n, i] = s + pole, drive * delay, -1 / capacity
+            M[i, n], M[n, i] = h * E, -1 / cap
         M[n, n] = s
-        whole = (s + pole) ** (n - 1) * (s * (s + pole) + n * drive * delay / capacity)
+        whole = (s + a) ** (n - 1) * (s * (s + a) + n * h * E / cap)
         shown.append(proof(Eq(M.det(method="berkowitz"), whole)))
-    return claim.proved(*shown)
+    return proved(*shown)
 
 
-def parking_lot_eigenvalues(claim: Claim) -> Outcome:
-    cross, long, n, m, xc, xl, cap = positive("G_c", "G_l", "n", "m", "x_c", "x_l", "c")
+def parking_lot_eigenvalues() -> Found:
+    cross, long, n, m, xc, xl, cap, z = positive("G_c G_l n m x_c x_l c z")
     shown = []
     for hops in (2, 3, 4):
-        lags = [Symbol(f"t{l}", positive=True) for l in range(hops)]
+        lags = symbols(f"t:{hops}", positive=True)
         outer = Matrix(hops, hops, lambda i, j, lags=lags: exp(-s * (lags[i] - lags[j])))
-        F = (n * xc * cross * Matrix.eye(hops) + m * xl * long * outer) / cap
-        z = Dummy("z", positive=True)
+        F = (n * xc * cross * eye(hops) + m * xl * long * outer) / cap
         alone, together = n * xc * cross / cap, (n * xc * cross + hops * m * xl * long) / cap
-        polynomial = (z * Matrix.eye(hops) - F).det(method="berkowitz")
-        shown.append(proof(Eq(polynomial, prod([z - alone] * (hops - 1)) * (z - together))))
-    return claim.proved(*shown)
+        polynomial = (z * eye(hops) - F).det(method="berkowitz")
+        shown.append(proof(Eq(polynomial, (z - alone) ** (hops - 1) * (z - together))))
+    return proved(*shown)
 
 
 # --- Whole networks: several bottlenecks, gains, losses, and the sampled law
 
 
-def several_bottlenecks(claim: Claim) -> Outcome:
+def several_bottlenecks() -> Found:
     # Three links at one capacity with small cross flows: FIFO queues calm it, frozen delays do not.
     long, cross = LDCC(w=1e5, beta=2, T=0.1, eta=0.7), LDCC(w=2e3, beta=2, T=0.05, eta=0.7)
     net = parking_lot([long], [[cross]] * 3, {"capacity": 8e4, "delay": 0.02})
     fifo, frozen = unstable(net), unstable(net, "frozen")
-    gain_fifo = float(margins(linearize(net, "open", delays="fifo")).gain)
-    gain_frozen = float(margins(linearize(net, "open", delays="frozen")).gain_down)
-    values = {"fifo": fifo, "frozen": frozen, "gain_fifo": gain_fifo, "gain_frozen": gain_frozen}
-    return claim.refuted_if(not fifo and frozen, values)
-
-
-def places_in_section_v(claim: Claim) -> Outcome:
-    net = scenarios["ldcc_fig5"].net
-    found = margins(linearize(net, "open", at=50.0))
-    rest = operating_point(net, 50.0)
-    trip, rate = float(rest.rest.rtt.sel(flow="flow1")), float(rest.rest.rate.sel(flow="flow1"))
-    at = {x: rate, **LDCC.params}
-    pole, zero = float(pole_symbol(trip).subs(at)), float(slope_symbol(trip).subs(at))
-    names = ("crossover", "gain", "phase", "delay")
-    values = {"pole": pole, "zero": zero} | {k: getattr(found, k) for k in names}
-    return claim.reproduced_if(
-        max(pole, zero) < 0.5 * found.crossover and not unstable(net, at=50.0), values
+    return refuted_if(
+        not fifo and frozen,
+        fifo=fifo,
+        frozen=frozen,
+        gain_fifo=margins(linearize(net, "open", delays="fifo")).gain,
+        gain_frozen=margins(linearize(net, "open", delays="frozen")).gain_down,
     )
 
 
-def hops_neglected(claim: Claim) -> Outcome:
+def places_in_section_v() -> Found:
+    net = scenarios["ldcc_fig5"].net
+    found = margins(linearize(net, "open", at=50.0))
+    rest = equilibrium(net, at=50.0)
+    at = {x: rest.rate[0].item(), **LDCC.params}
+    pole, zero = (f(rest.rtt[0].item()).subs(at) for f in (pole_symbol, slope_symbol))
+    return reproduced_if(
+        max(pole, zero) < 0.5 * found.crossover and not unstable(net, at=50.0),
+        pole=pole,
+        zero=zero,
+        crossover=found.crossover,
+        gain=found.gain,
+        phase=found.phase,
+        delay=found.delay,
+    )
+
+
+def hops_neglected() -> Found:
     found = sufficient_conditions(scenarios["ldcc_fig10"].net, equilibrium=200.0)
     rule = found["-1/M rule"]
-    values = {"rule": rule.margin, "hull": found["convex hull"].margin}
-    values["exact"] = rule.margin * rule.conservatism
-    return claim.reproduced_if(rule.holds, values)
-
-
-def stable_without_condition(claim: Claim) -> Outcome:
-    low, high = 0.4, 4.0
-    rest = equilibrium(_one_flow(low))  # does not depend on the gain
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if unstable(_one_flow(middle), at=rest) else (middle, high)
-    values = {"critical": low}
-    return claim.differs_if(unstable(_one_flow(high * 1.01)), values)
+    return reproduced_if(
+        rule.holds,
+        rule=rule.margin,
+        hull=found["convex hull"].margin,
+        exact=rule.margin * rule.conservatism,
+    )
 
 
 def _one_flow(gain: float) -> Network:
     return dumbbell([LDCC(eta=gain)], {"capacity": 3e6}, rtt=0.05)
 
 
-def loss_driven(claim: Claim) -> Outcome:
+def stable_without_condition() -> Found:
+    rest = equilibrium(_one_flow(1.0))  # does not depend on the gain
+    critical = _edge(lambda gain: not unstable(_one_flow(gain), at=rest), 0.4, 4.0)
+    return differs_if(unstable(_one_flow(critical * 1.01)), critical=critical)
+
+
+def _edge(stable: Callable[[float], bool], low: float, high: float) -> float:
+    """The largest number below which something is stable, by bisection."""
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if stable(middle) else (low, middle)
+    return low
+
+
+def loss_driven() -> Found:
     gain = proof(Eq(diff(unfold(FLOW), pi), -eta * x / unfold(RTT)))
     excess = proof(Eq(diff((y - c) / y, y), c / y**2))
     net = scenarios["ldcc_fig6"].net
-    point = operating_point(net, 200.0)
-    closed = linearize(net, at=200.0)
-    by_delay = np.abs(closed.B[:, closed.n_inputs]).max()
+    point, closed = operating_point(net, 200.0), linearize(net, at=200.0)
     found = margins(linearize(net, "open", at=200.0))
-    johari = np.pi / 2 / sufficient_conditions(net, equilibrium=point)["Johari-Tan"].margin
-    values = {"gain": found.gain, "phase": found.phase}
-    values |= {"johari": johari, "feedback": by_delay}
-    return claim.differs_if(
+    return differs_if(
         gain and excess and not unstable(net, at=200.0) and local_loop(point).signal == "loss",
-        values,
+        gain=found.gain,
+        phase=found.phase,
+        johari=np.pi / 2 / sufficient_conditions(net, equilibrium=point)["Johari-Tan"].margin,
+        feedback=np.abs(closed.B[:, closed.n_inputs]).max(),
         otherwise="refuted",
     )
 
 
-def constant_delay(claim: Claim) -> Outcome:
-    net, found = scenarios["ldcc_fig6"].net, {}
+def constant_delay() -> Found:
+    net = scenarios["ldcc_fig6"].net
     (link,) = net.link_names
-    for packets in (5, 25):
-        system = linearize(net.with_link(link, buffer=f"{packets} packets"), at=200.0)
-        found[packets] = system.point.rest.rtt.values[0], system.roots(count=4)
-    few, many = (trip * roots for trip, roots in found.values())
-    values = {
-        "moved": off(found[5][1], found[25][1]),
-        "spread": off(few, many),
-        "few": found[5][1][0].real,
-        "many": found[25][1][0].real,
-    }
-    return claim.differs_if(
-        values["spread"] <= 1e-9 <= values["moved"], values, otherwise="refuted"
+    systems = [
+        linearize(net.with_link(link, buffer=f"{packets} packets"), at=200.0) for packets in (5, 25)
+    ]
+    few, many = (system.roots(count=4) for system in systems)
+    spread = off(
+        *(
+            system.point.rest.rtt.values[0] * roots
+            for system, roots in zip(systems, (few, many), strict=True)
+        )
+    )
+    moved = off(few, many)
+    return differs_if(
+        spread <= 1e-9 <= moved,
+        moved=moved,
+        spread=spread,
+        few=few[0].real,
+        many=many[0].real,
+        otherwise="refuted",
     )
 
 
-def mixed_regime(claim: Claim) -> Outcome:
+def mixed_regime() -> Found:
     # The first of two links loses packets from a buffer of 10 packets, the second queues.
     short = {"name": "short", "capacity": 2e6, "delay": 0.01, "buffer": "10 packets"}
     both, links = {"law": LDCC, "access_delay": 0.01}, (short, {"capacity": 1.5e6, "delay": 0.02})
     net = parking_lot([both], [LDCC, LDCC], links)
-    system = linearize(net)
-    found = margins(linearize(net, "open"))
-    count = system.count_unstable().unstable
-    values = {"gain": found.gain, "phase": found.phase, "unstable": count}
-    return claim.differs_if(
-        set(system.point.mode.tolist()) == {BUSY, FULL},
-        values,
+    found, count = margins(linearize(net, "open")), unstable(net)
+    return differs_if(
+        set(linearize(net).point.mode.tolist()) == {BUSY, FULL},
+        gain=found.gain,
+        phase=found.phase,
+        unstable=count,
         stable="unstable" if count else "stable",
     )
 
 
-def sampled_law(claim: Claim) -> Outcome:
+def sampled_law() -> Found:
     net = _one_flow(0.4)
     rest = equilibrium(net)
     trip = rest.rtt.values[0]
-    radius = {r: sampled_stability(net, r * trip, rest).radius for r in (0.5, 1.0)}
-    low, high = 1.0, 64.0
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        stable = sampled_stability(net, middle * trip, rest).stable
-        low, high = (middle, high) if stable else (low, middle)
-    continuous = float(np.exp(linearize(net).roots(1)[0].real * trip))
-    values = {"radius": radius[1.0], "continuous": continuous, "critical": low, "half": radius[0.5]}
-    return claim.reproduced_if(radius[1.0] < 1, values, otherwise="refuted")
+    half, whole = (sampled_stability(net, r * trip, rest).radius for r in (0.5, 1.0))
+    return reproduced_if(
+        whole < 1,
+        radius=whole,
+        continuous=np.exp(linearize(net).roots(1)[0].real * trip),
+        critical=_edge(lambda r: sampled_stability(net, r * trip, rest).stable, 1.0, 64.0),
+        half=half,
+        otherwise="refuted",
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sympy import Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt, symbols
 
 from fluidcc.analysis.local import LocalLoop, local_loop
@@ -20,21 +20,31 @@ from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.patterns import in_seconds
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, eta, positive, unstable, w, x
+from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, eta, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, GAIN
-from fluidcc.papers.model import Claim, Outcome, proof
+from fluidcc.papers.model import (
+    Found,
+    differs_if,
+    not_given,
+    positive,
+    proof,
+    proved,
+    proved_if,
+    refuted_if,
+    reproduced_if,
+)
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, pi, y
 
 # Identities of analytic functions hold everywhere once they hold for s > 0.
-s = Symbol("s", positive=True)
+s = positive("s")
 REST: AtRest = at_rest(LDCC, given={pi: 0}, eliminate=e)
 """The law where x' = 0 without losses: e is that of (19)."""
 ROUND = REST.put(RTT)
 K = REST.put(GAIN)  # k = eta/RTT
 U2 = diff(LDCC.utility, x, 2)
 # Delays to a link, back from it, and to another link of the same user.
-_f, _b, _m = positive("tau_f", "tau_b", "tau_m")
+_f, _b, _m = positive("tau_f tau_b tau_m")
 
 
 def slope() -> Expr:
@@ -49,73 +59,61 @@ def own_loop() -> Expr:
 
 def at(statement: Any) -> Verdict:
     """`proof` of a statement at an equilibrium, where x > w/beta."""
-    return proof(statement, where=[x > w / beta])
+    return proof(statement, x > w / beta)
 
 
-def printed_response(k: Expr, curvature: Expr, penalty: Expr) -> Expr:
-    """delta x / delta e by (32): K X (-V' - s)/(s - K X U'')."""
-    return k * x * (-penalty - s) / (s - k * x * curvature)
-
-
-def delayed_rate_equation(claim: Claim) -> Outcome:
+def delayed_rate_equation() -> Found:
     # What the source hears at t left at theta, and t = theta + e(theta) + e_b: (30) has the slope
     # of e over t, the law that over theta, which is what interarrival times measure by (23).
     over_time = Symbol("D", real=True)
     over_sending = over_time / (1 - over_time)  # de/dtheta = (de/dt)(1 + de/dtheta)
-    chain = proof(Eq(over_time * (1 + over_sending), over_sending), where=[over_time < 1])
-    first = diff(over_sending, over_time).subs(over_time, 0)
-    second = diff(over_sending, over_time, 2).subs(over_time, 0)
-    same = proof(Eq(first, 1))
-    return claim.differs_if(chain and same, {"first": first, "second": second})
+    chain = proof(Eq(over_time * (1 + over_sending), over_sending), over_time < 1)
+    first, second = (diff(over_sending, over_time, n).subs(over_time, 0) for n in (1, 2))
+    return differs_if(chain and first == 1, first=first, second=second)
 
 
-def delayed_queue(claim: Claim) -> Outcome:
-    rates = symbols("x1:4", positive=True)
+def delayed_queue() -> Found:
+    total = sum(symbols("x1:4", positive=True))
     (flow,) = DropTail.flow.values()
-    form = proof(Eq(flow.subs(y, sum(rates)), (sum(rates) - c) / c))
-    return claim.differs_if(form)
+    return differs_if(proof(Eq(flow.subs(y, total), (total - c) / c)))
 
 
-def linearised(claim: Claim) -> Outcome:
-    A, B = REST.A[0, 0], REST.B
-    by = {signal: B[0, LDCC.inputs.index(signal)] for signal in (e, edot)}
-    link = diff(next(iter(DropTail.flow.values())), y)
-    return claim.proved(
-        at(Eq(A, REST.put(K * x * U2))),
+def linearised() -> Found:
+    by = {signal: REST.B[0, LDCC.inputs.index(signal)] for signal in (e, edot)}
+    (queue,) = DropTail.flow.values()
+    return proved(
+        at(Eq(REST.A[0, 0], REST.put(K * x * U2))),
         at(Eq(by[e], -K * x * slope())),
         at(Eq(by[edot], -K * x)),
-        Eq(link, 1 / c),
+        Eq(diff(queue, y), 1 / c),
     )
 
 
-def solved(claim: Claim) -> Outcome:
-    own = REST.transfer("rate", e, s)
-    return claim.proved(at(Eq(own, printed_response(K, U2, slope()))))
+def solved() -> Found:
+    # (32): K X (-V' - s)/(s - K X U'')
+    printed = K * x * (-slope() - s) / (s - K * x * U2)
+    return proved(at(Eq(REST.transfer("rate", e, s), printed)))
 
 
-def return_ratio(claim: Claim) -> Outcome:
+def return_ratio() -> Found:
     # Each entry (l, m) is a sum over users; the summands are compared, so it holds for networks of
     # any size.
     by_law = -(exp(-s * _f) / c / s) * REST.transfer("rate", e, s) * exp(-s * _b)
     round_trip = _m + _b  # (7), for link m
     response = K * (slope() + s) / (s - K * x * U2)
     printed = exp(-s * _f) / c / s * response * exp(-s * round_trip) * x * exp(s * _m)
-    return claim.proved(
-        at(Eq(by_law, printed)), Eq(exp(-s * _b), exp(-s * round_trip) * exp(s * _m))
-    )
+    return proved(at(Eq(by_law, printed)), Eq(exp(-s * _b), exp(-s * round_trip) * exp(s * _m)))
 
 
-def diagonal_part(claim: Claim) -> Outcome:
+def diagonal_part() -> Found:
     F, scaled, C = _two_links()
     gap = (F - C * scaled * C.inv()).applyfunc(simplify)
-    return claim.proved(
-        at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))), *(Eq(entry, 0) for entry in gap)
-    )
+    return proved(as_printed(), *(Eq(entry, 0) for entry in gap))
 
 
-def loop_of_one_user(k: Expr, penalty: Expr, curvature: Expr) -> Expr:
-    """G_r(s) as (36) and (40) print it."""
-    return k * exp(-s * ROUND) / s * (penalty + s) / (s - k * x * curvature)
+def as_printed() -> Verdict:
+    """Whether G_r(s) is as (36) and (40) print it."""
+    return at(Eq(own_loop(), K * exp(-s * ROUND) / s * (slope() + s) / (s - K * x * U2)))
 
 
 def _two_links() -> tuple[Matrix, Matrix, Matrix]:
@@ -130,9 +128,9 @@ def _two_links() -> tuple[Matrix, Matrix, Matrix]:
     return F, (C * forward * root) * G * (C * ahead * root).T, C
 
 
-def same_spectrum(claim: Claim) -> Outcome:
+def same_spectrum() -> Found:
     F, scaled, _ = _two_links()
-    return claim.proved(Eq(F.trace(), scaled.trace()), Eq(F.det(), scaled.det()))
+    return proved(Eq(F.trace(), scaled.trace()), Eq(F.det(), scaled.det()))
 
 
 def slope_symbol(round_trip: Expr) -> Expr:
@@ -151,7 +149,7 @@ def pole_symbol(round_trip: Expr) -> Expr:
     return eta * w / (x * round_trip)
 
 
-_ROUND = Symbol("R", positive=True)
+_ROUND = positive("R")
 pole_and_zero = lambdify(
     (_ROUND, eta, w, beta, x), (pole_symbol(_ROUND), slope_symbol(_ROUND)), "numpy"
 )
@@ -177,12 +175,14 @@ CONDITIONS = {
 
 
 @cache
-def chart() -> dict[str, NDArray[np.float64]]:
+def chart() -> dict[str, np.ndarray]:
     """Exact critical gains eta, (hops, rates, ratios), and those that each condition allows."""
-    grid = np.meshgrid(HOPS, RATES, RATIOS, indexing="ij")
-    found = critical_gains(*(v.ravel() for v in grid))
-    shape = grid[0].shape
-    return {k: v.reshape(shape) for k, v in zip(("exact", *CONDITIONS), found, strict=True)}
+    grid = np.array(np.meshgrid(HOPS, RATES, RATIOS, indexing="ij"))
+    found = critical_gains(*grid.reshape(3, -1))
+    return {
+        name: gains.reshape(grid[0].shape)
+        for name, gains in zip(("exact", *CONDITIONS), found, strict=True)
+    }
 
 
 class ParkingLots:
@@ -229,15 +229,24 @@ class ParkingLots:
         """Of each G."""
         return np.max([_reach(g) for g in self.users(gain)], axis=0)
 
+    def critical(self, reach: Callable[[Any], Any]) -> Any:
+        """The least gain at which the reach along the negative real axis is one, by bisection.
+
+        Beyond it the reach stays above one: |eta/(jw + eta a)| grows with eta at every frequency.
+        """
+        low, high = np.full(len(self.M), 1e-2), np.full(len(self.M), 30.0)
+        for _ in range(20):
+            middle = np.sqrt(low * high)
+            beyond = reach(middle) >= 1
+            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+        return np.sqrt(low * high)
+
 
 def critical_gains(M: Any, rate: Any, ratio: Any) -> tuple[Any, Any, Any, Any]:
     """Critical eta of `ParkingLots`: exact, by the -1/M rule, by the hull with the exact radius,
     and by eta_1/M."""
     lots = ParkingLots(M, rate, ratio)
-    n = len(lots.M)
-    exact, rule, hull, one = (
-        _critical(of, n) for of in (lots.exact, lots.rule, lots.hull, lots.alone)
-    )
+    exact, rule, hull, one = map(lots.critical, (lots.exact, lots.rule, lots.hull, lots.alone))
     return exact, rule, hull, one / lots.M[:, 0]
 
 
@@ -248,29 +257,16 @@ def parking_lot_network(M: int, rate: float, ratio: float, gain: float) -> Netwo
     half of that of the flows on one link is in the links of the long flow together if its RTT is
     the same.
     """
-    trip, hop = 0.2, 0.1 / M
-    net = Network()
+    trip, hop, net = 0.2, 0.1 / M, Network()
     for l in range(M):
         net.link(f"l{l}", DropTail, capacity=2 * rate, delay=0.2 * hop)
-    for name, own, hops in [("long", ratio * trip, M), *((f"f{l}", trip, 1) for l in range(M))]:
-        route = list(net.link_names) if name == "long" else [f"l{name[1:]}"]
+    flows = {"long": (ratio * trip, list(net.link_names))}
+    flows |= {f"f{l}": (trip, [f"l{l}"]) for l in range(M)}
+    for name, (own, route) in flows.items():
         law = LDCC(eta=gain, T=0.9 * own - W_OVER_BETA / rate * own)  # v = w/x at e = 0.9 RTT
-        access, back = (in_seconds(delay) for delay in (0.9 * own - hops * hop, 0.1 * own))
+        access, back = (in_seconds(delay) for delay in (0.9 * own - len(route) * hop, 0.1 * own))
         net.flow(name, law, route=route, access_delay=access, return_delay=back)
     return net
-
-
-def _critical(reach: Callable[[Any], Any], points: int) -> NDArray[np.float64]:
-    """The least gain at which the reach along the negative real axis is one, by bisection.
-
-    Beyond it the reach stays above one: |eta/(jw + eta a)| grows with eta at every frequency.
-    """
-    low, high = np.full(points, 1e-2), np.full(points, 30.0)
-    for _ in range(20):
-        middle = np.sqrt(low * high)
-        beyond = reach(middle) >= 1
-        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-    return np.asarray(np.sqrt(low * high))
 
 
 def _reach(z: Any) -> Any:
@@ -280,13 +276,10 @@ def _reach(z: Any) -> Any:
 
 def _between(a: Any, b: Any) -> Any:
     """The same for the hull of two curves and 0, cell by cell."""
-    pairs = (
-        (a[:, :-1], a[:, 1:]),
-        (b[:, :-1], b[:, 1:]),
-        (a[:, :-1], b[:, :-1]),
-        (a[:, :-1], b[:, 1:]),
-    )
-    return np.maximum(np.max([np.max(-_crossing(u, v), axis=1) for u, v in pairs], axis=0), 0)
+    first, last = slice(None, -1), slice(1, None)
+    pairs = ((a, first, a, last), (b, first, b, last), (a, first, b, first), (a, first, b, last))
+    reach = [np.max(-_crossing(u[:, i], v[:, j]), axis=1) for u, i, v, j in pairs]
+    return np.maximum(np.max(reach, axis=0), 0)
 
 
 def _crossing(u: Any, v: Any) -> Any:
@@ -305,14 +298,12 @@ def _random_loop(rng: np.random.Generator) -> LocalLoop:
     route = (rng.random((links, users)) < 0.6).astype(float)
     route[0] = np.maximum(route[0], 1 - route.any(axis=0))
     rate, trip = 10 ** rng.uniform(5, 7, users), rng.uniform(0.02, 1, users)
-    laws = []
-    for v, r in zip(rate, trip, strict=True):
-        gain = 10 ** rng.uniform(-1, 0.5)
-        a, z = pole_and_zero(r, gain, LDCC.parameter("w"), LDCC.parameter("beta"), v)
-        drive = -gain / r * v
-        laws.append(
-            (np.array([[-a]]), np.array([[drive * z], [drive], [0.0]]), np.ones(1), np.zeros(3))
-        )
+    gain = np.array([10 ** rng.uniform(-1, 0.5) for _ in range(users)])
+    pole, zero = pole_and_zero(trip, gain, LDCC.parameter("w"), LDCC.parameter("beta"), rate)
+    laws = [
+        (np.array([[-a]]), np.array([[drive * z], [drive], [0.0]]), np.ones(1), np.zeros(3))
+        for a, z, drive in zip(pole, zero, -gain / trip * rate, strict=True)
+    ]
     load = route @ rate
     gamma = np.divide(1.0, load, out=np.ones(links), where=load > 0)
     forward = route * trip * rng.random((links, users))
@@ -322,20 +313,22 @@ def _random_loop(rng: np.random.Generator) -> LocalLoop:
     )
 
 
-def nyquist_criterion(claim: Claim) -> Outcome:
+def nyquist_criterion() -> Found:
     rng = np.random.default_rng(17)
     counts: list[tuple[int, int]] = []
     while len(counts) < 24:
         net = _random_network(rng)
-        try:
+        with suppress(InvalidInput):  # on a switching surface
             point = operating_point(net)
-        except InvalidInput:  # on a switching surface
-            continue
-        counts.append((_encirclements(local_loop(point)), unstable(net, "frozen", point.rest)))
+            counts.append((_encirclements(local_loop(point)), unstable(net, "frozen", point.rest)))
     wrong = sum(a != b for a, b in counts)
-    values = {"networks": len(counts), "unstable": sum(b > 0 for _, b in counts), "wrong": wrong}
-    return claim.reproduced_if(
-        not wrong and 0 < values["unstable"] < len(counts), values, otherwise="refuted"
+    instable = sum(b > 0 for _, b in counts)
+    return reproduced_if(
+        not wrong and 0 < instable < len(counts),
+        networks=len(counts),
+        unstable=instable,
+        wrong=wrong,
+        otherwise="refuted",
     )
 
 
@@ -367,21 +360,18 @@ def _encirclements(loop: LocalLoop) -> int:
     return round(float(turns))
 
 
-def convex_hull(claim: Claim) -> Outcome:
-    g1, g2, u1, u2, rho = symbols("g1 g2 u1 u2 rho", positive=True)
+def convex_hull() -> Found:
+    g1, g2, u1, u2, rho = positive("g1 g2 u1 u2 rho")
     # For an eigenvector v of R~ G R~* and u = R~*v: eigenvalue v*v = sum g_r |u_r|^2, so it is
     # (u*u/v*v) times an average of the g_r; and u*u/v*v <= rho by the definition of the spectral
     # radius of a Hermitian matrix.
     size = u1 + u2
     average = proof(Eq(g1 * u1 + g2 * u2, size * (g1 * u1 / size + g2 * u2 / size)))
     weights = proof(Eq(u1 / size + u2 / size, 1))
-    inside = proof(size / rho <= 1, where=[size <= rho])
-    rng, worst = np.random.default_rng(5), -np.inf
-    for _ in range(100):
-        worst = max(worst, _outside(_random_loop(rng), rng))
-    return claim.proved_if(
-        average and weights and inside and worst <= 1e-9, {"worst": max(worst, 0.0)}
-    )
+    inside = proof(size / rho <= 1, size <= rho)
+    rng = np.random.default_rng(5)
+    worst = max(_outside(_random_loop(rng), rng) for _ in range(100))
+    return proved_if(average and weights and inside and worst <= 1e-9, worst=max(worst, 0.0))
 
 
 def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
@@ -395,15 +385,13 @@ def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
     return float(np.max((reach - support) / np.maximum(np.abs(found).max(axis=1), 1e-12)))
 
 
-def radius_at_most_hops(claim: Claim) -> Outcome:
+def radius_at_most_hops() -> Found:
     # rho(R~* R~) <= the largest row sum of |X^-1/2 R~* R~ X^1/2|: row r is sum_l R_lr y_l/c_l.
-    load, spare = Symbol("y", positive=True), Symbol("s", nonnegative=True)
-    below = proof(load / (load + spare) <= 1)
-    rng, worst = np.random.default_rng(6), -np.inf
-    for _ in range(200):
-        loop = _random_loop(rng)
-        worst = max(worst, np.max(loop.radius(10 ** rng.uniform(-2, 2, 8))) - loop.hops)
-    return claim.proved_if(below and worst <= 1e-9, {"worst": worst})
+    load, spare = positive("y"), Symbol("s", nonnegative=True)
+    rng = np.random.default_rng(6)
+    loops = (_random_loop(rng) for _ in range(200))
+    worst = max(np.max(one.radius(10 ** rng.uniform(-2, 2, 8))) - one.hops for one in loops)
+    return proved_if(proof(load / (load + spare) <= 1) and worst <= 1e-9, worst=worst)
 
 
 @cache
@@ -416,32 +404,39 @@ def counterexample() -> tuple[Network, Conditions]:
     return net, sufficient_conditions(net)
 
 
-def each_user_alone(claim: Claim) -> Outcome:
+def each_user_alone() -> Found:
     net, conditions = counterexample()
     rule, hull, count = conditions["-1/M rule"], conditions["convex hull"], unstable(net)
-    values = {"rule": rule.margin, "hull": hull.margin, "exact": rule.conservatism * rule.margin}
     found = chart()
-    points, wrong = found["exact"].size, int(np.sum(found["rule"] > 1.001 * found["exact"]))
     # the w, beta and T of Section V; RTTs, and rates, as 1 to 60
     flows = [{"law": LDCC(eta=1.33), "return_delay": back} for back in ("50 ms", "8.9 s")]
     alike = dumbbell(flows, {"capacity": 62e6 * 61, "delay": 0.05})
     _, users = crossings(local_loop(operating_point(alike)))
     alone, alike_unstable = all(passes(curve, 1) for curve in users), unstable(alike)
-    values |= {"unstable": count, "points": points, "wrong": wrong}
-    values |= {"alone": alone, "paper_unstable": alike_unstable}
-    return claim.refuted_if(
-        rule.holds and count and not hull.holds and alone and alike_unstable, values
+    return refuted_if(
+        rule.holds and count and not hull.holds and alone and alike_unstable,
+        rule=rule.margin,
+        hull=hull.margin,
+        exact=rule.conservatism * rule.margin,
+        unstable=count,
+        points=found["exact"].size,
+        wrong=np.sum(found["rule"] > 1.001 * found["exact"]),
+        alone=alone,
+        paper_unstable=alike_unstable,
     )
 
 
-def conservatism(claim: Claim) -> Outcome:
+def conservatism() -> Found:
     found = chart()
     spread: dict[str, Any] = {"least": np.min, "median": np.median, "most": np.max}
-    ratios = {name: found[name] / found["exact"] for name in CONDITIONS}
-    values = {f"{name} {what}": f(r) for name, r in ratios.items() for what, f in spread.items()}
+    values = {
+        f"{name} {what}": measure(found[name] / found["exact"])
+        for name in CONDITIONS
+        for what, measure in spread.items()
+    }
     text = "; ".join(
         f"{label} {values[f'{name} least']:.2g} to {values[f'{name} most']:.3g}, median "
         f"{values[f'{name} median']:.2g}"
         for name, label in CONDITIONS.items()
     )
-    return claim.not_given(values, found=found, text=text)
+    return not_given(values, found=found, text=text)
