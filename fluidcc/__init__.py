@@ -105,7 +105,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return globals().setdefault(name, import_module(f"{__name__}.{_MODULES[name]}"))
+        module = import_module(f"{__name__}.{_MODULES[name]}")
+        vars(module)["__dir__"] = lambda: module.__all__  # what the Tab key offers
+        return globals().setdefault(name, module)
     if name in _HOME:
         return globals().setdefault(name, getattr(import_module(f"{__name__}.{_HOME[name]}"), name))
     if name[:1].isupper():

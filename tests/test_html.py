@@ -10,6 +10,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.boundary import Onset
+from fluidcc.analysis.change import FreeDirection
 
 
 class _Page(HTMLParser):
@@ -56,6 +57,21 @@ def report() -> Any:
     return fc.stability(two())
 
 
+@cache
+def certificate() -> Any:
+    return fc.stability(two(), certify=True).certificates["loop"]
+
+
+@cache
+def decay() -> Any:
+    return fc.solve_dde(lambda t, y, late: -late[0], (0, 5), [1.0], [1.0])
+
+
+def checked() -> Any:
+    system = fc.undelayed(two())
+    return system.check(system.paper_storage(), samples=64)
+
+
 @pytest.mark.parametrize(
     ("result", "says"),
     [
@@ -64,7 +80,24 @@ def report() -> Any:
         (lambda: fc.num.solve(two()), ["price", "duality gap"]),
         (report, ["verdict", "stable", "delay margin"]),
         (lambda: report().sensitivities, ["near.eta"]),
+        (lambda: report().sensitivities.parameters[0], ["units"]),
+        (lambda: report().margins, ["phase [deg]", "delay [s]"]),
+        (lambda: report().of_flow("near"), ["delay [s]"]),
+        (lambda: report().eigenloci(), ["omega [rad/s]", "...", "array of 1 by "]),
         (lambda: report().sufficient, ["condition"]),
+        (lambda: report().sufficient[0], ["applies", "theorem"]),
+        (lambda: fc.linearize(two()).count_unstable(), ["by contour", "roots [1/s]", "none"]),
+        (certificate, ["certified", "yes", "abscissa [1/s]", " ± "]),
+        (lambda: certificate().rightmost[0], ["centre [1/s]", "multiplicity"]),
+        (lambda: FreeDirection({"a.x": 1.0, "b.x": -0.5}), ["a.x = 1, b.x = -0.5"]),
+        (lambda: fc.undelayed(two()), ["q_bottleneck = 0.0892575"]),
+        (lambda: fc.undelayed(two()).paper_storage(), ["gradient", "x_near"]),
+        (checked, ["positive definite"]),
+        (decay, ["success", "yes", "array of 1 by "]),
+        (lambda: decay().statistics, ["steps", "rejections"]),
+        (lambda: fc.stability_boundary(two(), "far.eta"), ["hopf", "frequency"]),
+        (lambda: fc.sampled_stability(two(), "20 ms"), ["largest multiplier"]),
+        (lambda: fc.published["tcp_red"], ["as published", "exact"]),
         (lambda: report().modes[0], ["root [1/s]", "half life [s]", "shifts"]),
         (lambda: report().passivity, ["locally stable"]),
         (lambda: report().passivity.users[0], ["near", "settles", "yes"]),

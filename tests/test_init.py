@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 import fluidcc as fc
+from fluidcc import links, sources
 
 
 def run(code: str) -> str:
@@ -24,28 +25,15 @@ def run(code: str) -> str:
 
 
 def test_import_loads_numpy_at_most() -> None:
-    heavy = (
-        "sympy",
-        "scipy",
-        "numba",
-        "xarray",
-        "matplotlib",
-        "pandas",
-        "control",
-        "joblib",
-        "msgspec",
-        "h5py",
-    )
+    heavy = "sympy scipy numba xarray matplotlib pandas control joblib msgspec h5py".split()  # noqa: SIM905
     assert run(f"import sys, fluidcc; print(*[m for m in {heavy} if m in sys.modules])") == ""
 
 
 @pytest.mark.slow
 def test_a_simulation_does_without_dask() -> None:
     net = "fc.dumbbell([fc.LDCC], dict(capacity='3 Mbit/s'), rtt='50 ms')"
-    assert (
-        run(f"import sys, fluidcc as fc; fc.simulate({net}, until=1); print('dask' in sys.modules)")
-        == "False"
-    )
+    code = f"import sys, fluidcc as fc; fc.simulate({net}, until=1); print('dask' in sys.modules)"
+    assert run(code) == "False"
 
 
 @pytest.mark.parametrize("name", fc.__all__)
@@ -55,8 +43,6 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 def test_laws_are_public_names() -> None:
-    from fluidcc import links, sources
-
     for room in (sources, links):
         for name in room.__all__:
             assert getattr(fc, name) is getattr(room, name)
@@ -64,12 +50,8 @@ def test_laws_are_public_names() -> None:
 
 
 def test_type_checkers_see_the_same_names() -> None:
-    tree = ast.parse(inspect.getsource(fc))
-    block = next(
-        s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING"
-    )
     seen, modules = {}, {}
-    for line in block.body:
+    for line in block_of(fc):
         assert isinstance(line, ast.ImportFrom)
         assert line.module is not None
         home = line.module.removeprefix("fluidcc").removeprefix(".")
@@ -88,34 +70,33 @@ def test_a_wrong_name_gets_a_near_one() -> None:
         _ = fc.Netwrk
 
 
-def test_laws_are_listed_once_for_people_and_once_for_python() -> None:
-    from fluidcc import sources
-
-    tree = ast.parse(inspect.getsource(sources))
-    block = next(
-        s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING"
+def block_of(module: ModuleType) -> list[ast.stmt]:
+    """What only type checkers run of a module."""
+    tree = ast.parse(inspect.getsource(module))
+    return next(
+        s.body
+        for s in tree.body
+        if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING"
     )
-    seen = {a.name: str(line.module).rpartition(".")[2] for line in block.body if isinstance(line,
-    ast.ImportFrom)
-            for a in line.names}  # fmt: skip
+
+
+def test_laws_are_listed_once_for_people_and_once_for_python() -> None:
+    lines = [line for line in block_of(sources) if isinstance(line, ast.ImportFrom)]
+    seen = {a.name: str(line.module).rpartition(".")[2] for line in lines for a in line.names}
     assert seen == sources._HOME
     assert {*sources.__all__} == {*sources._HOME}
 
 
 @pytest.mark.slow
 def test_one_law_does_not_make_the_others() -> None:
-    code = (
-        "import sys, fluidcc as fc; fc.LDCC; print(*[m for m in sys.modules if "
-        "m.startswith('fluidcc.sources.')])"
-    )
-    assert run(code) == "fluidcc.sources.ldcc"
+    laws = "[m for m in sys.modules if m.startswith('fluidcc.sources.')]"
+    assert run(f"import sys, fluidcc as fc; fc.LDCC; print(*{laws})") == "fluidcc.sources.ldcc"
 
 
 def test_no_room_has_the_name_of_a_public_function() -> None:
     rooms = {module.name for module in iter_modules(fc.__path__) if module.ispkg}
-    assert {
-        name for name in rooms & {*fc.__all__} if not isinstance(getattr(fc, name), ModuleType)
-    } == set()
+    both = [getattr(fc, name) for name in rooms & {*fc.__all__}]
+    assert all(isinstance(value, ModuleType) for value in both)
 
 
 def test_what_docstrings_send_users_to_can_be_imported() -> None:
@@ -123,10 +104,8 @@ def test_what_docstrings_send_users_to_can_be_imported() -> None:
     from fluidcc.sweeps import Point, Refine
 
     assert "equilibrium_rate" in m.known_measures()
-    assert (Point.__module__, Refine.__module__) == (
-        "fluidcc.sweeps.measures",
-        "fluidcc.sweeps.refine",
-    )
+    homes = (Point.__module__, Refine.__module__)
+    assert homes == ("fluidcc.sweeps.measures", "fluidcc.sweeps.refine")
     text = fc.sweep.__doc__ or ""
     for name in re.findall(r"`(fluidcc(?:\.\w+)+)`", text):
         home, _, last = name.rpartition(".")

@@ -1,6 +1,4 @@
-"""Ctrl-C ends whatever runs: compiled code returns to Python from time to time, and threads look
-whether to go on.
-"""
+"""Ctrl-C ends whatever runs: compiled code returns to Python, and threads look."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from typing import Any
@@ -19,71 +16,42 @@ import pytest
 import fluidcc as fc
 from fluidcc.base.progress import Stopped, look, unless
 
-#: what prepares a call, and a call that takes hours
+ONE = "net = fc.dumbbell([fc.LDCC], {'capacity': 3e6}, rtt=0.05)\n"
+MANY = "flows = [fc.LDCC(eta=0.1 + i / 1e4) for i in range({})]\n"
+BUSY = MANY + "net = fc.dumbbell(flows, {{'capacity': 3e7}}, rtt=0.05)\nfc.{}(net)"
+SINE = "lambda t, y, Z: np.cos(7 * t) - Z[:, 0]"
 ENDLESS = {
     "simulate": (
-        """
-        net = fc.dumbbell([fc.AIMD, fc.AIMD], {"capacity": 1e7, "buffer": 1e5}, rtt=0.05)
-        run = lambda until: fc.simulate(net, until, samples=10, engine="array")
-        run(1)
-        """,
+        "net = fc.dumbbell([fc.AIMD, fc.AIMD], {'capacity': 1e7, 'buffer': 1e5}, rtt=0.05)\n"
+        "run = lambda until: fc.simulate(net, until, samples=10, engine='array')\nrun(1)",
         "run(1e9)",
     ),
     "solve_dde": (
-        "run = lambda until: fc.solve_dde(lambda t, y, Z: np.cos(7 * t) - Z[:, 0], (0, until), "
-        "[1.0], [1.0])\nrun(1)",
+        f"run = lambda until: fc.solve_dde({SINE}, (0, until), [1.0], [1.0])\nrun(1)",
         "run(1e6)",
     ),
     "solve_dde compiled": (
-        """
-        import numba
-        fun = numba.njit(lambda t, y, Z: np.cos(7 * t) - Z[:, 0])
-        run = lambda until: fc.solve_dde(fun, (0, until), [1.0], [1.0], max_steps=10**12)
-        run(1)
-        """,
+        f"import numba\nfun, most = numba.njit({SINE}), 10**12\n"
+        "run = lambda t: fc.solve_dde(fun, (0, t), [1.0], [1.0], max_steps=most)\nrun(1)",
         "run(1e9)",
     ),
     "solve_dde of many": (
-        """
-        import numba
-        fun = numba.njit(lambda t, y, Z, k: np.cos(7 * t) - k * Z[:, 0])
-        rates = np.ones((9, 1))
-        run = lambda t: fc.solve_dde(fun, (0, t), [1.0], [1.0], args=rates, max_steps=10**12)
-        run(1)
-        """,
+        "import numba\nfun = numba.njit(lambda t, y, Z, k: np.cos(7 * t) - k * Z[:, 0])\n"
+        "given = {'args': np.ones((9, 1)), 'max_steps': 10**12}\n"
+        "run = lambda t: fc.solve_dde(fun, (0, t), [1.0], [1.0], **given)\nrun(1)",
         "run(1e9)",
     ),
-    "equilibrium": (
-        """
-        flows = [fc.LDCC(eta=0.1 + i / 1e4) for i in range(50)]
-        net = fc.dumbbell(flows, {"capacity": 3e9}, rtt=0.05)
-        fc.equilibrium(net)
-        """,
-        "[fc.equilibrium(net) for _ in range(10**9)]",
-    ),
-    "stability": (
-        """
-        flows = [fc.LDCC(eta=0.1 + i / 100) for i in range(9)]
-        net = fc.dumbbell(flows, {"capacity": 3e7}, rtt=0.05)
-        fc.stability(net)
-        """,
-        "[fc.stability(net) for _ in range(10**9)]",
-    ),
+    "equilibrium": (BUSY.format(9, "equilibrium"), "[fc.equilibrium(net) for _ in range(10**9)]"),
+    "stability": (BUSY.format(9, "stability"), "[fc.stability(net) for _ in range(10**9)]"),
     "sweep": (
-        """
-        net = fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.05)
-        def run(points, until):
-            grid = {"eta": np.linspace(0.1, 0.8, points), "beta": np.linspace(0.05, 0.2, points)}
-            fc.sweep(net, grid, ["mean_rate"], until=until, executor="threads", workers=2)
-        run(3, 1)
-        """,
+        ONE + "def run(points, until):\n"
+        "    grid = {'eta': np.linspace(0.1, 0.8, points), 'beta': np.linspace(0.05, 0.2, 9)}\n"
+        "    fc.sweep(net, grid, ['mean_rate'], until=until, executor='threads', workers=2)\n"
+        "run(3, 1)",
         "run(300, 1e7)",
     ),
     "synchronized": (
-        """
-        run = lambda n: fc.synchronized(0.5, 1, 0.01, 0.1, 10, intervals=n, keep=False)
-        run(10)
-        """,
+        "run = lambda n: fc.synchronized(0.5, 1, 0.01, 0.1, 10, intervals=n, keep=False)\nrun(10)",
         "[run(9 * 10**9) for _ in range(10**6)]",
     ),
 }
@@ -93,23 +61,20 @@ ENDLESS = {
 @pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
 @pytest.mark.parametrize("name", ENDLESS)
 def test_ctrl_c_ends_it(name: Any) -> None:
-    """The child says when it begins, is interrupted, and says that it has heard; else it would
-    go on for hours.
-    """
+    """The child says when it begins, is interrupted, and says that it has heard."""
     prepare, call = ENDLESS[name]
     text = f"""
 import fluidcc as fc
 import numpy as np
-{textwrap.dedent(prepare)}
+{prepare}
 print("ready", flush=True)
 try:
     {call}
 except KeyboardInterrupt:
     print("heard", flush=True)
 """
-    child = subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    how: Any = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    child = subprocess.Popen([sys.executable, "-c", text], **how)
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
@@ -165,8 +130,9 @@ def test_runs_in_pieces_are_those_without_a_pause(monkeypatch: Any) -> None:
     """Many runs in one call of compiled code, with and without returns to Python in between."""
     net = fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.05)
     grid = {"eta": np.linspace(0.1, 0.8, 5), "beta": np.linspace(0.05, 0.2, 4)}
-    whole = fc.sweep(net, grid, ["mean_rate", "max_queueing_delay"], until=60)
+    given: Any = net, grid, ["mean_rate", "max_queueing_delay"]
+    whole = fc.sweep(*given, until=60)
     monkeypatch.setattr(sys.modules["fluidcc.sweeps.trajectories"], "pause_after", lambda at: 1)
-    pieces = fc.sweep(net, grid, ["mean_rate", "max_queueing_delay"], until=60)
+    pieces = fc.sweep(*given, until=60)
     assert np.array_equal(whole.mean_rate, pieces.mean_rate)
     assert np.array_equal(whole.max_queueing_delay, pieces.max_queueing_delay)

@@ -1,6 +1,4 @@
-"""The notebooks are kept as they ran: every cell, in order, with its outputs, and nothing that
-changes by itself.
-"""
+"""The notebooks are kept as they ran: every cell, in order, with its outputs."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import tomllib
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.base.arguments import whole
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.files import PICTURES, check_new, writing
 from fluidcc.base.version import __version__
@@ -145,7 +147,21 @@ def run_explore(args: argparse.Namespace) -> None:
     from fluidcc.network.scenarios import Scenario
 
     source = None if args.scenario is None else Scenario.load(args.scenario)
-    serve(source, args.port, show=not args.no_browser)
+    port = whole(args.port, "--port", least=0, most=65535)
+    try:
+        server = serve(source, port)
+    except OSError:
+        raise InvalidInput(
+            f"--port {port} cannot be used, as another program may use it; give another number, "
+            "or leave it out for any that is free"
+        ) from None
+    address = f"http://localhost:{server.port}"
+    said = json.dumps({"address": address}) if args.json else f"explorer: {address} until Ctrl-C"
+    print(said, flush=True)
+    if not args.no_browser:
+        server.show("/")
+    server.start()
+    server.io_loop.start()
 
 
 # --- ``fluidcc simulate`` and ``fluidcc sweep`` --------------------------------------------------
@@ -197,8 +213,10 @@ def run_sweep(args: argparse.Namespace) -> Said:
 
 def run_reproduce(args: argparse.Namespace) -> Said:
     from fluidcc import papers as claims
+    from fluidcc.sweeps.execute import cores
 
-    rows, file = claims.reproduce(args.folder, force=args.force), args.folder / "claims.md"
+    rows = claims.reproduce(args.folder, force=args.force, workers=cores())
+    file = args.folder / "claims.md"
     return f"{file}: {rows.summary()}", {"claims": file, "verdicts": rows.counts()}
 
 

@@ -71,7 +71,8 @@ def _fish(commands: Commands) -> Iterator[str]:
             names = [f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}"
                      for o in action.option_strings]  # fmt: skip
             takes = ["-r"] if names and action.nargs != 0 else []
-            given = [f"-a '{words}'"] if words else []
+            only = ["-f"] if action.choices else []  # no names of files beside them
+            given = [*only, f"-a '{words}'"] if words else []
             told = str(action.help or "").replace("'", "\\'")
             if names or given:
                 yield " ".join([start, *names, *takes, *given, f"-d '{told}'"])

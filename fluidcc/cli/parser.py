@@ -40,9 +40,17 @@ class _Parser(argparse.ArgumentParser):
             message = f"there is no {wrong[1]!r} here; {near(wrong[1], known)}"
         odd = re.match(r"unrecognized arguments: (--[\w-]+)", message)
         if odd is not None:
-            named = {name for _, one in commands_of(self) for name in one._option_string_actions}
-            message = f"there is no option {odd[1]!r} here; {near(odd[1], named)}"
+            message = f"there is no option {odd[1]!r} here; " + near(
+                odd[1], [name for name in self._option_string_actions if name.startswith("--")]
+            )
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse them all: a command knows best what it would have taken."""
+        known, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return known, rest
 
 
 EXIT_CODES = """exit codes: 0 done; 2 a mistake in what was given, said in one line on standard
@@ -71,9 +79,7 @@ def commands_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse
             yield from action.choices.items()
 
 
-def _command(
-    commands: Any, name: str, run: Callable[..., Any], about: str, *examples: str, json: bool = True
-) -> Any:
+def _command(commands: Any, name: str, run: Callable[..., Any], about: str, *examples: str) -> Any:
     """Return the parser of a new command."""
     one = commands.add_parser(
         name,
@@ -82,9 +88,8 @@ def _command(
         epilog="examples:\n" + "\n".join(f"  fluidcc {name} {e}".rstrip() for e in examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    if json:
-        one.add_argument("--json", action="store_true", help=JSON)
-    one.set_defaults(run=run, json=False)
+    one.add_argument("--json", action="store_true", help=JSON)
+    one.set_defaults(run=run)
     return one
 
 
@@ -144,7 +149,7 @@ def _runs(commands: Any) -> None:
 
     seen = _command(
         commands, "explore", run_explore, "change a network by sliders, in a browser",
-        "ldcc_fig5", "mine.toml --port 5006 --no-browser", json=False,
+        "ldcc_fig5", "mine.toml --port 5006 --no-browser",
     )  # fmt: skip
     _add_scenario(seen, nargs="?")
     seen.add_argument("--port", type=int, default=0, help="of the page (default: any that is free)")
@@ -220,7 +225,6 @@ def _installation(commands: Any) -> None:
         "bash > ~/.local/share/bash-completion/completions/fluidcc",
         "zsh >> ~/.zshrc",
         "fish > ~/.config/fish/completions/fluidcc.fish",
-        json=False,
     )  # fmt: skip
     shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     shell.set_defaults(commands=commands.choices)

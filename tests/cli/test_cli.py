@@ -14,6 +14,7 @@ import pytest
 import fluidcc as fc
 from fluidcc import papers as claims
 from fluidcc.cli import main
+from fluidcc.sweeps.execute import cores
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +102,7 @@ MISTAKES = [
     (["equilibrium", "ldc_fig5"], "ldc_fig5: no such file; did you mean the ready ldcc_fig5"),
     (["simulate", "p1", "--set", "flows.a.law=LDC"],
      "p1.toml, flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'"),
+    (["explore", "p1", "--port", "99999"], "--port is 99999; give a whole number from 0 to 65535"),
     (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
 ]  # fmt: skip
 
@@ -195,7 +197,10 @@ def test_claims_and_reproduce(
         ["reproduce", "--folder", "x", "--force"],
     ):  # fmt: skip
         assert main(command) == 0
-    assert asked == [("ldcc",), (None,), (Path("figures"), False), (Path("x"), True)]
+    every = cores()
+    assert asked == [
+        ("ldcc",), (None,), (Path("figures"), False, every), (Path("x"), True, every),
+    ]  # fmt: skip
     said = capsys.readouterr().out.splitlines()
     assert said[:2] == ["a table", "| a | table |"]
     assert said[2] == f"{Path('figures/claims.md')}: 3 claims: 3 proved"

@@ -60,6 +60,7 @@ def test_what_commands_say_is_json_too(
     assert (grid["output"], grid["points"], grid["failed"]) == ("grid.nc", 2, 0)
     assert grid["first_failure"] is None
     assert Path(said("dask-config", capsys=capsys)["file"]).is_file()
+    assert said("completion", "fish", capsys=capsys)["script"] == script("fish", COMMANDS)
 
 
 def test_claims_as_json(
@@ -83,6 +84,10 @@ def test_what_json_has_no_word_for() -> None:
     [
         (["simulte"], "there is no 'simulte' here; did you mean 'simulate'"),
         (["simulate", "p1", "--untl", "3"], "there is no option '--untl' here; did you mean '--un"),
+        (
+            ["equilibrium", "p1", "--dlays", "fifo"],
+            "fluidcc equilibrium: there is no option '--dlays' here; did you mean",
+        ),
         (["stability", "p1", "--delays", "fif"], "there is no 'fif' here; did you mean 'fifo'"),
     ],
 )
@@ -120,6 +125,24 @@ def test_bash_completes(typed: str, offered: str) -> None:
         ["bash", "--norc", "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == offered
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("fluidcc s", ["simulate", "stability", "sweep"]),
+        ("fluidcc simulate ldcc_fig1", ["ldcc_fig10", "ldcc_fig11"]),
+        ("fluidcc stability p1 --delays ", ["fifo", "frozen"]),
+        ("fluidcc simulate p1 --progr", ["--progress"]),
+    ],
+)
+def test_fish_completes(typed: str, offered: list[str]) -> None:
+    code = f"{script('fish', COMMANDS)}\ncomplete -C '{typed}'"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == offered
 
 
 def test_zsh_and_fish_have_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
