@@ -27,6 +27,9 @@ extensions = [
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+# Formulas between dollars in what a cell returns as HTML, such as `fc.prove(fc.LDCC)`.
+myst_mathjax_classes = "tex2jax_process|mathjax_process|math|output_area|text_html"
+mathjax3_config = {"tex": {"inlineMath": [["\\(", "\\)"], ["$", "$"]]}}
 # Cells of pages are run. Notebooks bring their outputs, which `make notebooks` checks.
 nb_execution_mode = "auto"
 nb_execution_excludepatterns = ["made/notebooks/*"]
