@@ -7,7 +7,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test quick scan mutants check reproduce notebooks docs wheels bench cluster-demo house clean constraints help
+.PHONY: setup test quick scan mutants check reproduce notebooks docs browser wheels bench bench-rust cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
@@ -18,9 +18,11 @@ help:
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
 	@echo 'make docs       the documentation, into docs/_build/html'
+	@echo 'make browser    the explorer and a notebook in JupyterLab, in a real browser (needs Chromium)'
 	@echo 'make wheels     wheel and sdist, installed and run on every Python that is here'
 	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
-	@echo 'make house      size and structure of the package, beside what is wanted'
+	@echo 'make bench-rust solve_dde against two crates of Rust (needs cargo)'
+	@echo 'make house      size and structure of the package, beside what is wanted (ARGS=--limits: and fail above what may be)'
 	@echo 'make cluster-demo  a sweep on a Dask scheduler and two worker processes of this machine'
 	@echo 'make setup      .venv only (PYTHON=... chooses the interpreter); make clean removes it'
 
@@ -58,12 +60,20 @@ docs:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all docs
 	$(PY) -m sphinx -b html -W --keep-going docs docs/_build/html $(ARGS)
 
+browser:
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all docs browser
+	$(PY) -m pytest tests/explorer/test_browser.py tests/test_jupyterlab.py $(ARGS)
+
 wheels: setup
 	tools/wheels.sh
 
 bench:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all bench
 	$(PY) -m benchmarks $(ARGS)
+
+bench-rust:
+	cargo build --release --manifest-path benchmarks/rust/Cargo.toml
+	$(MAKE) bench ARGS=delay
 
 cluster-demo: setup
 	DASK_CONFIG=$$($(PY) -m fluidcc dask-config) $(PY) tools/cluster_demo.py

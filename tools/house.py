@@ -2,7 +2,7 @@
 one parameter.
 
     python tools/house.py            print the table, and draw the rooms into figures/rooms.png
-    python tools/house.py --limits   and fail where a limit is exceeded
+    python tools/house.py --limits   and fail where more is found than there may be
 
 Tokens are those of Python's tokenize without comments, line ends and indentation. A room is an
 entry of ``fluidcc/``. All imports count, those inside functions and under TYPE_CHECKING too. Floors
@@ -32,25 +32,26 @@ IGNORED = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-LIMITS = {
+WANTED = {
     "files": 200, "lines": 44_000, "tokens": 340_000, "lines over 100 columns": 0, "rooms": 20,
-    "floors": 11,
-    "circles of files": 0, "files of simulate": 18, "files of stability": 28,
-    "files of a sweep of margins": 38,
-    "lines of tests": 16_000,
+    "floors": 11, "circles of files": 0, "files of simulate": 18, "files of stability": 28,
+    "files of a sweep of margins": 38, "lines of tests": 16_000,
 }  # fmt: skip
+# What is not reached may not grow: to be lowered whenever something shrinks.
+AT_MOST = WANTED | {"files": 236, "lines": 58_600, "tokens": 408_500, "lines of tests": 24_600}
 Graph = Mapping[str, set[str]]
 
 
 def main() -> int:
-    """Print the table; the number of limits that are exceeded if these are to hold."""
+    """Print the table; how many numbers are above what they may be, if that is asked."""
     found = {**sizes(PACKAGE), **structure(PACKAGE), **journeys()}
     found["lines of tests"] = sum(len(lines(path)) for path in (ROOT / "tests").rglob("*.py"))
-    print(f"| {'':28} | {'now':>8} | {'wanted':>8} |\n|{'-' * 30}|{'-' * 9}:|{'-' * 9}:|")
+    print(f"| {'':28} | {'now':>8} | {'wanted':>8} | {'at most':>8} |")
+    print(f"|{'-' * 30}|{'-' * 9}:|{'-' * 9}:|{'-' * 9}:|")
     for name, value in found.items():
-        print(f"| {name:28} | {value:8,} | {LIMITS[name]:8,} |")
+        print(f"| {name:28} | {value:8,} | {WANTED[name]:8,} | {AT_MOST[name]:8,} |")
     draw(rooms_of(PACKAGE)[1], ROOT / "figures" / "rooms.png")
-    over = sum(value > LIMITS[name] for name, value in found.items())
+    over = sum(value > AT_MOST[name] for name, value in found.items())
     return over if "--limits" in sys.argv[1:] else 0
 
 
