@@ -7,8 +7,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from importlib import metadata
 
 from benchmarks import cluster, delay, sweep
 from benchmarks.binomial import formulas, intervals
@@ -35,6 +39,16 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
 }
 
 
+def versions() -> Iterator[str]:
+    """What is measured and what it is compared with, as far as that is here."""
+    for name in ("fluidcc", "numpy", "scipy", "numba", "xarray", "jitcdde", "qpmr", "control"):
+        with suppress(metadata.PackageNotFoundError):
+            yield f"{name} {metadata.version(name)}"
+    if octave := shutil.which("octave-cli"):
+        told = subprocess.run([octave, "--version"], capture_output=True, text=True).stdout
+        yield f"Octave {told.split('version ')[1].split()[0]}"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -46,6 +60,7 @@ def main() -> None:
         parser.error(f"there is no part {unknown!r}; there are {', '.join(PARTS)}")
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores{load}")
+    print(", ".join(versions()))
     for part in parts:
         for rows in PARTS[part]:
             try:

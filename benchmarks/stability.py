@@ -1,12 +1,15 @@
-"""Roots, margins and verdicts against qpmr and python-control, in one process and at equal
-accuracy.
+"""Roots, margins and verdicts against qpmr, the method of DDE-BIFTOOL in Octave and
+python-control, at equal accuracy.
 
 Margins over many points of a network are measured with the sweeps.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import perf_counter, process_time
 from warnings import catch_warnings, simplefilter
 
@@ -23,6 +26,7 @@ __all__ = [
     "identical",
     "large",
     "network",
+    "rightmost",
     "scalar",
     "stability",
     "stack",
@@ -31,6 +35,7 @@ __all__ = [
 
 WANTED = 20.0
 WANTED_STACK = 50.0
+WANTED_RIGHT = 5.0
 CLOSE = 1e-9  # relative error of a margin at which python-control's Pade order is taken
 
 
@@ -113,6 +118,36 @@ def roots() -> Iterator[Row]:
     them_seconds, us_seconds = (min(turn[i] for turn in turns) for i in (0, 1))
     yield Row("qpmr", f"{them_seconds * 1e3:.2f} ms ({len(them)} roots, error {error(them):.0e})")
     yield _ratio("roots", us_seconds, them_seconds, f"error {error(us):.0e}", WANTED)
+
+
+def rightmost(lags: tuple[float, ...] = (0.05, 0.1, 0.2), gain: float = 2.0) -> Iterator[Row]:
+    """The six rightmost roots, each pair once, of flows with a lag each over a leaky queue."""
+    octave = shutil.which("octave-cli")
+    if octave is None:
+        raise Skipped("there is no octave-cli")
+    matrices = [np.diag([-0.05, *(-0.5 / lag for lag in lags)])]
+    for i, lag in enumerate(lags, 1):
+        late = np.zeros((1 + len(lags), 1 + len(lags)))
+        late[0, i], late[i, 0] = 1 / len(lags), -gain / lag
+        matrices.append(late)
+    listed = ", ".join(f"[{'; '.join(' '.join(map(str, row)) for row in M)}]" for M in matrices)
+    program = f"""A = {{{listed}}}; tau = [{" ".join(map(str, lags))}]; best = Inf;
+        for i = 1:20 t = tic; s = rightmost(A, tau, 6); best = min(best, toc(t)); end
+        printf("%.17g ", best, [real(s), imag(s)]');"""
+    told = subprocess.run([octave, "-qf", "--eval", program], capture_output=True, text=True,
+                          cwd=Path(__file__).parent / "octave")  # fmt: skip
+    them, *found = map(float, told.stdout.split())
+    theirs = np.array(found[::2]) + 1j * np.array(found[1::2])
+    delayed = [*zip(matrices[1:], lags, strict=True)]
+
+    def ours() -> np.ndarray:
+        roots = DelayLTI.retarded(matrices[0], *delayed).roots(count=11)
+        return roots[roots.imag >= 0][:6]
+
+    apart = float(np.abs(ours() - theirs).max())
+    yield Row("DDE-BIFTOOL's method", f"{them * 1e3:.2f} ms (six rightmost roots, in Octave)")
+    us = shortest(ours, 60)
+    yield _ratio("rightmost", us, them, f"at most {apart:.0e} from these roots", WANTED_RIGHT)
 
 
 def against_control() -> tuple[float, int, float]:
@@ -296,7 +331,7 @@ def _ratio(what: str, us: float, them: float, note: str, wanted: float) -> Row:
 
 def stability() -> Iterator[Row]:
     """The whole table; what cannot be measured here says so."""
-    for part in (scalar, roots, one_loop, stack, verdicts, identical, large):
+    for part in (scalar, roots, rightmost, one_loop, stack, verdicts, identical, large):
         try:
             yield from part()
         except Skipped as reason:
