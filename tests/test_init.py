@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,24 @@ def test_a_simulation_does_without_dask() -> None:
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(fc, name) is not None
     assert name in dir(fc)
+
+
+def public() -> dict[str, Any]:
+    """What can be called, by its name: no laws, which are one example each, and no errors."""
+    found = {}
+    for name in fc.__all__:
+        thing = getattr(fc, name)
+        parts = getattr(thing, "__all__", ()) if isinstance(thing, ModuleType) else [""]
+        for part in parts:
+            one = getattr(thing, part) if part else thing
+            if inspect.isroutine(one) or inspect.isclass(one):
+                found[f"{name}.{part}".rstrip(".")] = one
+    return {name: one for name, one in found.items() if not name.startswith("errors.")}
+
+
+@pytest.mark.parametrize("name", public())
+def test_what_can_be_called_has_an_example(name: str) -> None:
+    assert ">>> " in (inspect.getdoc(public()[name]) or "")
 
 
 def test_laws_are_public_names() -> None:

@@ -48,6 +48,15 @@ class NumSolution:
         Duality gap over the worth of all capacities, lambda . c [1].
     kkt : float
         The largest relative residual of the optimality conditions [1].
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> laws = [fc.LDCC(w="10 kbit/s"), fc.LDCC(w="20 kbit/s")]
+    >>> net = fc.dumbbell(laws, {"capacity": "3 Mbit/s"})
+    >>> solution = fc.num.solve(net)
+    >>> solution.rate.round(3).values.tolist(), solution.gap < 1e-10
+    ([1000000.0, 2000000.0], True)
     """
 
     rate: xr.DataArray
@@ -99,6 +108,13 @@ def solve(net: Network, at: float | str = math.inf) -> NumSolution:
     References
     ----------
     Kelly, Maulloo and Tan, "Rate control for communication networks", 1998.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    >>> fc.num.solve(net).rate.round(3).values.tolist()
+    [1500000.0, 1500000.0]
     """
     from scipy.sparse import csr_array
 

@@ -344,6 +344,11 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     ------
     Unsupported
         If Panel is not installed: ``pip install "fluidcc[explore]"``.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> page = fc.explore(fc.dumbbell([fc.LDCC, fc.NADA], {"capacity": "3 Mbit/s"}, rtt="50 ms"))
     """
     pn.extension("codeeditor", notifications=False)
     made = Explorer(net, until)

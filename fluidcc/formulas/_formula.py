@@ -190,6 +190,13 @@ class Bound:
         The limit on the argument that the remedy names.
     what : str
         How to call the left side of the condition; by default it is printed.
+
+    Examples
+    --------
+    >>> from sympy import symbols
+    >>> p = symbols("p", positive=True)
+    >>> Bound(p < 1, "give a loss ratio", what="the loss").explain({p: 2.0})
+    'the loss is 2 at p=2, but must be below 1: give a loss ratio'
     """
 
     condition: Relational

@@ -376,6 +376,19 @@ class Source(Law):
         Queueing delay above which it backs off [s], in its states, parameters and the round trip.
 
     See `Law` for the others.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> from sympy import symbols
+    >>> from fluidcc.symbols import e
+    >>> x, w, b = symbols("x w b", positive=True)
+    >>> law = fc.Source("Leveller", {x: w - b * x * e}, {"rate": x}, initial={x: 1e5}, lower={x: 0},
+    ...                 params={w: 1e5, b: 1.0},
+    ...                 units={x: "bit/s", w: "bit/s^2", b: "1/s^2"})
+    >>> net = fc.dumbbell([law], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    >>> fc.equilibrium(net).one_way_delay.item()
+    0.1
     """
 
     utility: Expr | None = None
@@ -565,6 +578,18 @@ class Link(Law):
         The state that is the FIFO queueing delay [s], if there is one; its flow must be (y - c)/c.
 
     See `Law` for the others.
+
+    Examples
+    --------
+    A link that marks in proportion to its queueing delay:
+
+    >>> import fluidcc as fc
+    >>> from sympy import symbols
+    >>> from fluidcc.symbols import c, y
+    >>> q, slope = symbols("q slope", nonnegative=True)
+    >>> law = fc.Link("Proportional", {q: (y - c) / c}, {"mark": slope * q}, queue=q, lower={q: 0},
+    ...               params={slope: 2.0}, units={q: "s", slope: "1/s"}, initial={q: 0})
+    >>> net = fc.Network().link("l", law, capacity="5 Mbit/s", delay="10 ms")
     """
 
     queue: Symbol | None = None

@@ -141,6 +141,18 @@ class Jump:
     links, jumps of sources; within a kind in the order of the network, within a law as listed.
     Jumps see the states that the ticks left, and a jump that another one sets off happens at the
     same instant.
+
+    Examples
+    --------
+    One cut of a window a round trip while packets are lost or marked, as TCP does:
+
+    >>> from sympy import Symbol
+    >>> import fluidcc as fc
+    >>> from fluidcc.symbols import RTT, packet, pi
+    >>> W = Symbol("W", positive=True)
+    >>> cut = fc.Jump(when=pi, reset={W: W / 2}, refractory=RTT)
+    >>> law = fc.Source("Halving", {W: 1 / RTT}, {"rate": W * packet / RTT}, lower={W: 1},
+    ...                 initial={W: 10}, units={W: "1"}, jumps=[cut])
     """
 
     when: Any
@@ -183,6 +195,18 @@ class Tick:
     -----
     An average over the last period is a state whose flow is the quantity and whose update is 0,
     divided by the period where it is used. For the order of what happens at one instant see `Jump`.
+
+    Examples
+    --------
+    A window that is sampled once a round trip, and grows by a packet while delays are small:
+
+    >>> import fluidcc as fc
+    >>> from sympy import Piecewise, symbols
+    >>> from fluidcc.symbols import RTT, e, packet
+    >>> W, limit = symbols("W limit", positive=True)
+    >>> law = fc.Source("Climber", {W: 0}, {"rate": W * packet / RTT}, initial={W: 10},
+    ...                 params={limit: 0.05}, units={W: "1", limit: "s"},
+    ...                 ticks=[fc.Tick(RTT, {W: Piecewise((W + 1, e < limit), (W, True))})])
     """
 
     every: Any

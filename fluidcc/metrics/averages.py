@@ -147,6 +147,12 @@ def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
     -------
     DataArray, or tuple (times, array)
         In the unit of `x`, each mean at the end of its window.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.metrics.windowed_mean([0.0, 2.0, 2.0, 4.0, 4.0], 2.0, time=[0.0, 1.0, 2.0, 3.0, 4.0])
+    (array([2., 4.]), array([1.5, 3.5]))
     """
     t, values, source = _time_first(x, time)
     window = to_si(window, "s", "window")
@@ -203,6 +209,14 @@ def settling_time(
     -------
     DataArray, or float or array
         [s]; 0 if the signal never leaves the band after `start`, NaN if its last sample is outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fluidcc as fc
+    >>> t = np.linspace(0, 10, 100_001)
+    >>> round(float(fc.metrics.settling_time(1 - np.exp(-t), 1.0, time=t)), 3)  # log 20
+    2.996
     """
     t, values, source = _time_first(x, time)
     start = to_si(start, "s", "start")
@@ -262,6 +276,14 @@ def utilisation(
     -------
     DataArray over "link"
         Between 0 and 1 [1].
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.Network().link("l", fc.DropTail, capacity="1 Mbit/s", delay="10 ms")
+    >>> run = fc.simulate(net.flow("a", fc.CBR(rate="750 kbit/s"), route=["l"]), until=5)
+    >>> fc.metrics.utilisation(run, start=1).round(6).item()
+    0.75
     """
     return mean(variable(result, "utilisation"), start, stop)
 
@@ -288,6 +310,14 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
     The loss ratio at a time is what the source knows then, about data that left one feedback loop
     ago; the weight is the rate at the same time. Over spans much longer than a round trip the
     difference vanishes.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> link = {"capacity": "1 Mbit/s", "buffer": "50 kbit"}
+    >>> run = fc.simulate(fc.dumbbell([fc.CBR(rate="1.25 Mbit/s")], link, rtt="20 ms"), until=20)
+    >>> fc.metrics.loss(run, start=5).round(6).item()  # a fifth of what arrives
+    0.2
     """
     rate, ratio = variable(result, "rate"), variable(result, "loss")
     product = (rate * ratio).fillna(0.0).transpose(*rate.dims).assign_attrs(units="bit/s")

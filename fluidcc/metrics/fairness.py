@@ -138,6 +138,17 @@ def is_max_min_fair(
     -----
     The test is the bottleneck condition: every flow crosses a saturated link on which no flow has a
     larger rate (Bertsekas and Gallager, Data Networks, Section 6.5.2).
+
+    Examples
+    --------
+    Two flows share the first link, and one of them the second, narrow one:
+
+    >>> import fluidcc as fc
+    >>> routing, capacity = [[1, 1], [0, 1]], [10e6, 2e6]
+    >>> fc.metrics.is_max_min_fair([8e6, 2e6], routing, capacity)
+    True
+    >>> fc.metrics.is_max_min_fair([5e6, 2e6], routing, capacity)
+    False
     """
     routing, c = _as_problem(net, capacity)
     x, used = values_of(rate, "rate", finite=True), routing > 0

@@ -59,6 +59,12 @@ class Outcome:
         empty where the claim is proved or reproduced.
     values : mapping of str to float
         The numbers behind `computed`, in SI units.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.claims.table("ldcc", only="(18)")[0].outcome.verdict
+    'proved'
     """
 
     verdict: str
@@ -95,6 +101,13 @@ class Claim:
         Words of the outcome, with numbers in braces (see `fluidcc.papers.printed.Words`).
     erratum : bool
         True if the printed statement was suspected to be wrong or ambiguous.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> claim = fc.claims.table("ldcc", only="(18)")[0].claim
+    >>> claim.paper, claim.check().verdict
+    ('ldcc', 'proved')
     """
 
     id: str
@@ -261,7 +274,14 @@ def _number(value: Any) -> float | None:
 
 @explained
 def papers() -> tuple[str, ...]:
-    """Short names of the papers with claims."""
+    """Short names of the papers with claims.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.claims.papers()
+    ('ldcc', 'binomial', 'fast', 'delay_aimd', 'ecf')
+    """
     return _PAPERS
 
 

@@ -94,6 +94,11 @@ def reproduce(
     ------
     InvalidInput
         If files of these names are in a folder that this function has not made.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> rows = fc.claims.reproduce("figures")  # doctest: +SKIP
     """
     if not isinstance(folder, str | Path) or "\0" in str(folder):
         raise InvalidInput(f"folder is {shown(folder)}; give the name of one, such as 'figures'")

@@ -25,7 +25,15 @@ COLUMNS = ("place", "statement", "published", "computed", "verdict", "reason")
 
 @dataclass(frozen=True)
 class Row(InTable):
-    """A claim and its outcome, whose attributes are its own (``row.place``, ``row.verdict``)."""
+    """A claim and its outcome, whose attributes are its own (``row.place``, ``row.verdict``).
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> row = fc.claims.table("ldcc", only="(18)")[0]
+    >>> row.place, row.verdict
+    ('(18)', 'proved')
+    """
 
     claim: Claim
     outcome: Outcome

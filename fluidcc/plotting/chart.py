@@ -238,6 +238,12 @@ def stability_chart(
     Axes
         Solid where the curve bounds the region of stability, dotted where another root is unstable
         already.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    >>> ax = fc.plot.stability_chart(fc.stability_boundary(net, "eta", along="beta"))
     """
     if hasattr(curves, "data_vars"):
         return filled_chart(curves, ax=ax, **of_a_sweep)

@@ -178,6 +178,11 @@ def bode(
     -------
     list of Axes
         Modulus and phase, with the crossovers.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> modulus, phase = fc.plot.bode(fc.DelayLTI.transfer([2], [1, 1], delay=1.0))
     """
     loci, m, title = _loop(of, low, high, "flows")
     above, below = axes_for(ax, 2, (6.4, 5.4))
@@ -225,6 +230,12 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     Axes
         Roots of the closed loop, of the differences among identical flows, the imaginary axis, and
         the line of the decay rate.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC], {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    >>> ax = fc.plot.root_map(net, count=6)
     """
     report = _report(of)
     count = whole(count, "count", least=1, most=10_000)

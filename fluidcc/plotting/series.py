@@ -65,6 +65,13 @@ def timeseries(
     ------
     InvalidInput
         If `ds` is no result; `UnknownName` if it has no such variable, flow or link.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    >>> run = fc.simulate(net, until="30 s")
+    >>> axes = fc.plot.timeseries(run, ["rate", "queueing_delay"])
     """
     require_result(ds)
     names = several(variables, "variables")
@@ -242,6 +249,13 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
         If the result has no such flow.
     InvalidInput
         If `flows` are not two.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    >>> run = fc.simulate(net, until="30 s")
+    >>> ax = fc.plot.phase_plane(run)
     """
     require_result(ds)
     pair = chosen(ds, "flow", flows)[: None if flows is not None else 2]
@@ -306,6 +320,12 @@ def convergence_plane(
     ------
     InvalidInput
         If `rates` are not finite pairs, or the capacity is not positive.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> rates = [[8e5, 1e5], [9e5, 2e5], [4.5e5, 1e5]]  # grow by as much, then halve
+    >>> ax = fc.plot.convergence_plane(rates, 1e6, label="AIMD")
     """
     path = numbers(rates, "rates", "finite pairs, one a step")
     if path.ndim != 2 or path.shape[1] != 2 or len(path) == 0:

@@ -42,6 +42,11 @@ def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> ax = fc.plot.claims(fc.claims.table("ldcc", only="(18)"))
     """
     rows = (
         list(table) if isinstance(table, Iterable) and not isinstance(table, str | Mapping) else []

@@ -138,6 +138,17 @@ def simulate(
     whether they are empty, busy or full. What happens at one instant has a fixed order: see `Jump`.
     Consequences so many that it would not pay to follow them are counted in
     ``untracked_breaking_points``; error control meets them, which costs steps and no accuracy.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms")
+    >>> net = net.flow("a", fc.LDCC, route=["l"]).flow("b", fc.LDCC, route=["l"])
+    >>> run = fc.simulate(net, until="60 s")
+    >>> (run.rate[-1] / 1e6).round(3).values.tolist()  # Mbit/s
+    [1.5, 1.5]
+    >>> run.queueing_delay.dims
+    ('time', 'link')
     """
     require_runnable(net)
     flag(progress, "progress", unset=True)

@@ -192,6 +192,13 @@ def with_pause(law: Source, name: str | None = None) -> Source:
         If it is no source law.
     LawError
         If the law has no such window.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> law = fc.with_pause(fc.FAST)(wait="2 s", pause="1 s", depth=0.9)
+    >>> [str(p) for p in law.params][-3:]
+    ['wait', 'pause', 'depth']
     """
     _source(law)
     paused = Heaviside(age - wait, 0) * Heaviside(wait + pause - age, 0)
@@ -232,6 +239,12 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
         If it is no source law.
     LawError
         If the law has no such window, or no alpha.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> [str(z) for z in fc.with_estimator(fc.FAST).states]
+    ['w', 'delta', 'paced', 'F', 'age', 'r_0', 'x_0', 'd_hat']
     """
     if alpha not in _source(law).params:
         raise LawError(

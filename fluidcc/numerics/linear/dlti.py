@@ -67,6 +67,17 @@ class DelayLTI:
     -----
     `*` is series as in python-control: ``g * h`` is g after h. ``+``, ``-`` are parallel,
     `feedback` closes a loop.
+
+    Examples
+    --------
+    An integrator that hears of itself a second late, x'(t) = -x(t - 1):
+
+    >>> import fluidcc as fc
+    >>> loop = fc.DelayLTI([[0]], [[1]], [[-1]], [[0]], delays=[1.0])
+    >>> loop.roots(count=2).round(4)
+    array([-0.3181+1.3372j, -0.3181-1.3372j])
+    >>> fc.DelayLTI.retarded([[0]], ([[-1]], 1.0)).count_unstable().unstable
+    0
     """
 
     @explained
