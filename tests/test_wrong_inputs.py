@@ -397,8 +397,8 @@ SWEEPS: list[tuple[str, str, str]] = [
 COMMANDS: list[tuple[str, str]] = [
     ("simulate no.toml", "no.toml"), ("simulate ldcc_fig55", "ldcc_fig55"),
     ("simulate folder", "folder"), ("simulate bytes.toml", "bytes.toml is not TOML"),
-    ("equilibrium ldc_fig5", "did you mean the ready ldcc_fig5"),
-    ("explore p1 --port 99999", "--port is 99999; give a whole number from 0 to 65535"),
+    ("equilibrium ldc_fig5", "ldcc_fig5"),
+    ("explore p1 --port 99999", "99999"),
     ("simulate s.toml --until soon", "'soon'"), ("simulate s.toml --until=-1", "-1"),
     ("simulate s.toml --until=nan", "nan"), ("simulate s.toml --rtol 0", "0.0"),
     ("simulate s.toml --rtol nan", "nan"), ("simulate s.toml --rtol 1", "1.0"),
