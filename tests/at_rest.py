@@ -94,10 +94,3 @@ def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
     for name, y in arrivals.items():
         near = pytest.approx(y, rel=tolerance, abs=tolerance)
         assert float(eq.arrival_rate.sel(link=name)) == near
-
-
-def lot(**second: Any) -> fc.Network:
-    path: dict[str, Any] = {"capacity": 2.5e6, "delay": 0.02}
-    first = {"name": "l1", **path, "buffer": second.pop("first_buffer", None)}
-    cross = [{"s1": fc.LDCC}, {"s2": fc.LDCC}]
-    return fc.parking_lot({"long": fc.LDCC}, cross, [first, {"name": "l2", **path, **second}])

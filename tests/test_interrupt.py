@@ -78,7 +78,7 @@ except KeyboardInterrupt:
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-        time.sleep(1.0)
+        time.sleep(0.5)
         assert child.poll() is None
         os.killpg(child.pid, signal.SIGINT)
         out, _ = child.communicate(timeout=60)

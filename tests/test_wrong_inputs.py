@@ -303,6 +303,16 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
     (lambda: api.num.solve(net().copy().flow("udp", api.CBR(rate="4 Mbit/s"), route=["l"])),
      errors.Infeasible,
      ["link 'l'", "send 4e+06 bit/s", "lower their rates or raise the capacity"]),
+    (lambda: api.Network().link("a", api.DropTail, "3e6"), errors.InvalidInput,
+     ["link() takes name, law by position, and by name capacity", "'3e6' is"]),
+    (lambda: api.Network().link("a", api.DropTail, capcity=1), errors.InvalidInput,
+     ["link() has no argument 'capcity'", "did you mean 'capacity'"]),
+    (lambda: api.Network().flow("f", api.LDCC, law=api.LDCC, route=["l"]), errors.InvalidInput,
+     ["flow() has law twice"]),
+    (lambda: api.LDCC(0.4), errors.InvalidInput,
+     ["LDCC takes parameters by name, not 0.4 by position", "it has w, beta"]),
+    (lambda: api.sweep(net(), {"beta": [0.1]}), TypeError,
+     ["the measure is missing", "give a name"]),
     (lambda: api.plot.timeseries(api.simulate(net(), until=1), "delay"), errors.UnknownName,
      ["the result", "no variable 'delay'", "it has rate, one_way_delay, loss"]),
 ]  # fmt: skip
@@ -387,6 +397,8 @@ SWEEPS: list[tuple[str, str, str]] = [
 COMMANDS: list[tuple[str, str]] = [
     ("simulate no.toml", "no.toml"), ("simulate ldcc_fig55", "ldcc_fig55"),
     ("simulate folder", "folder"), ("simulate bytes.toml", "bytes.toml is not TOML"),
+    ("equilibrium ldc_fig5", "ldcc_fig5"),
+    ("explore p1 --port 99999", "99999"),
     ("simulate s.toml --until soon", "'soon'"), ("simulate s.toml --until=-1", "-1"),
     ("simulate s.toml --until=nan", "nan"), ("simulate s.toml --rtol 0", "0.0"),
     ("simulate s.toml --rtol nan", "nan"), ("simulate s.toml --rtol 1", "1.0"),
@@ -564,8 +576,9 @@ def test_calls_that_do_not_fit_are_answered_by_a_sentence(
         with pytest.raises(errors.InvalidCall, match=r"\(\) has no argument 'nonsense'; "):
             function(nonsense=1)
     if any(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters):
-        with pytest.raises(errors.InvalidCall, match=r"\(\) lacks .*; give "):
+        with pytest.raises(errors.InvalidCall, match=r"\(\) lacks .*; give ") as lacks:
             function()
+        assert isinstance(lacks.value, TypeError)  # as in Python
 
 
 @pytest.mark.parametrize("kind", [fc.Source, fc.Link, fc.Jump, fc.Tick, fc.DelayLTI, fc.Scenario])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ from tests.analysis import networks
 
 def _one(capacity: float = 1e6) -> fc.Network:
     return fc.dumbbell([fc.LDCC], {"capacity": capacity}, rtt="50 ms")
+
+
+@cache
+def _edge(delays: str = "fifo") -> Any:
+    """Where one flow on 1 Mbit/s begins to oscillate."""
+    return fc.stability_boundary(_one(), "eta", delays=delays)
 
 
 def _by_hand(capacity: float, guess: tuple[float, float]) -> tuple[float, float]:
@@ -130,8 +137,7 @@ def test_a_curve_is_followed_round_its_fold() -> None:
 def test_a_curve_ends_at_the_bounds_of_either_parameter_on_the_boundary() -> None:
     """Where it leaves through bounds of its own parameter, and where it starts at the bounds."""
     capacity = _one().links["bottleneck"].capacity
-    start: Any = fc.stability_boundary(_one(), "eta")
-    low = 0.99 * start.value
+    low = 0.99 * _edge().value
     for along_bounds, bounds in (((0.3e6, 4e6), (low, 10.0)), ((capacity, 1.3e6), (0.1, 10.0))):
         curve: Any = fc.stability_boundary(
             _one(), "eta", bounds, along="capacity", along_bounds=along_bounds
@@ -185,7 +191,7 @@ def test_both_kinds_of_onset(h: float, kind: str) -> None:
 @pytest.mark.parametrize("delays", ["fifo", "frozen"])
 def test_where_oscillation_sets_in(delays: str) -> None:
     """LDCC's grows out of the equilibrium; runs have the delays of the boundary."""
-    edge: Any = fc.stability_boundary(_one(), "eta", delays=delays)
+    edge = _edge(delays)
     found = edge.onset()
     assert (edge.delays, found.kind) == (delays, "supercritical")
     assert found.values[0] > edge.value > found.values[1]
@@ -215,7 +221,7 @@ def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int)
 @pytest.mark.parametrize("factor", [1.0, 1 - 1e-15, 1 + 1e-12])
 def test_a_network_on_its_boundary_has_that_boundary(factor: float) -> None:
     """There the rightmost root is on the axis but for rounding, on either side of it."""
-    edge: Any = fc.stability_boundary(_one(), "eta")
+    edge = _edge()
     again: Any = fc.stability_boundary(edge.network(factor * edge.value), "eta")
     assert (again.kind, again.stable_below) == (edge.kind, edge.stable_below)
     assert again.value == pytest.approx(edge.value, rel=1e-9)

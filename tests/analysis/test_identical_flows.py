@@ -152,15 +152,6 @@ def test_differences_among_flows_that_hear_themselves_have_margins_of_their_own(
         assert report.unstable == 2 + 2 * 2 * (loop * trip > math.pi / 2)
 
 
-def test_flows_that_run_away_count_as_often_as_there_are() -> None:
-    """Poles of the open loop: one for each flow; of the closed one: all differences stay."""
-    alike, _ = _both("running away")
-    assert alike.open_unstable == 4
-    assert alike.unstable == 3 + alike.closed.count_unstable().unstable
-    assert not alike.marginal
-    np.testing.assert_allclose([m.root for m in alike.modes if m.among], [0.5], rtol=1e-12)
-
-
 def test_roots_on_the_axis_make_marginal_only_what_is_not_unstable() -> None:
     """Swings of their own, a' = b and b' = -a, beside a flow that is stable or not."""
     x = symbols("x", positive=True)

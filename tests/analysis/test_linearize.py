@@ -67,20 +67,6 @@ def test_identical_flows_factor(count: int) -> None:
         np.testing.assert_allclose(one.characteristic(s), s + a, rtol=1e-9)
 
 
-@pytest.mark.parametrize("make", networks.ALL, ids=lambda make: make.__name__)
-def test_closed_loop_is_the_open_one_closed(make: Any) -> None:
-    opened, closed = (fc.linearize(make(), loop) for loop in ("open", "closed"))
-    s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j])
-    back = np.moveaxis(np.eye(opened.n_inputs)[..., None] + opened(s), -1, 0)
-    np.testing.assert_allclose(
-        np.moveaxis(closed(s), -1, 0), np.linalg.inv(back), rtol=1e-8, atol=1e-8
-    )
-    loops = np.linalg.det(back)
-    np.testing.assert_allclose(
-        closed.characteristic(s), opened.characteristic(s) * loops, rtol=1e-8
-    )
-
-
 def _eigenloci(system: Any, s: Any) -> Any:
     found = np.linalg.eigvals(np.moveaxis(system(s), -1, 0))
     return np.sort_complex(np.where(np.abs(found) < 1e-9 * np.abs(found).max(), 0, found))
@@ -110,20 +96,6 @@ def test_breaking_the_loop_at_links_or_at_flows_is_one(make: Any, delays: str) -
     np.testing.assert_allclose(
         closed.characteristic(s), links.characteristic(s) * of_links, rtol=1e-8
     )
-
-
-@pytest.mark.parametrize(
-    "make", [networks.penalty_prices, networks.dual_prices], ids=lambda make: make.__name__
-)
-def test_breaking_the_loop_at_its_prices_is_the_same_again(make: Any) -> None:
-    net = make()
-    links, prices = (fc.linearize(net, loop) for loop in ("links", "marks"))
-    assert prices.inputs == tuple(f"{l}.price" for l in net.link_names)
-    s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
-    of_links, of_prices = (
-        np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (links, prices)
-    )
-    np.testing.assert_allclose(of_prices, of_links, rtol=1e-9)
 
 
 def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
@@ -224,18 +196,6 @@ def test_surfaces_are_named() -> None:
             InvalidInput, match=says.replace(".*", " stands on a switching surface")
         ):
             fc.linearize(net)
-
-
-def test_many_different_flows() -> None:
-    """Slow roots lie between the laws' own poles -a_k, one in each gap, as without delays."""
-    count, eta = 70, np.linspace(0.2, 0.6, 70)
-    laws = [fc.LDCC(eta=float(v)) for v in eta]
-    system = fc.linearize(fc.dumbbell(laws, {"capacity": count * 1e6}, rtt="50 ms"))
-    found = system.rightmost(6)
-    poles = np.sort(-np.diag(system.A)[:count])[:7]
-    assert np.all(found.imag == 0)
-    assert np.all((-found.real > poles[:-1]) & (-found.real < poles[1:]))
-    assert system.count_unstable().unstable == 0
 
 
 def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:

@@ -99,16 +99,6 @@ def test_every_point_is_judged_as_if_alone(name: str) -> None:
     assert len(np.unique(found.stable[~np.isnan(found.stable)])) == 2 or name != "dumbbell"
 
 
-@pytest.mark.parametrize("name", ["tandem", "prices"])
-def test_no_bit_depends_on_the_company(name: str) -> None:
-    net, targets, values = cases(name, 20)
-    whole = verdicts_at(net, targets, values)
-    for pick in (slice(3, 4), slice(0, 20, 7)):
-        part = verdicts_at(net, targets, {axis: v[pick] for axis, v in values.items()})
-        for field in (*FIELDS, "rightmost_root"):
-            np.testing.assert_array_equal(getattr(part, field), getattr(whole, field)[pick])
-
-
 def test_only_what_is_asked_for() -> None:
     case = cases("dumbbell", 5)
     roots, margins = verdicts_at(*case, margins=False), verdicts_at(*case, roots=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,16 +15,15 @@ import fluidcc as fc
 from fluidcc.analysis.orbit import LimitCycle, _look
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
 from fluidcc.formulas.delay_aimd import late_cycle
-from fluidcc.symbols import RTT
+from tests import hybrid_laws
+from tests.hybrid_laws import BACK, BUFFER, DELAY, SLOPE, C, Sawtooth
 
-C, BUFFER, DELAY, BACK, SLOPE = 10e6, 300e3, 0.025, 0.04, 1e6
 x = symbols("x", nonnegative=True)
 PLAIN = fc.PlainDelayAIMD(slope=0, coefficient=0)
 
 
 def aimd(b: float, alpha: float = 1.0) -> fc.Source:
-    law = fc.RateAIMD(m=1e5, R=0.1, beta=b, alpha=alpha)
-    return replace(law, jumps=(replace(law.jumps[0], refractory=RTT),))
+    return hybrid_laws.aimd(beta=b, alpha=alpha)
 
 
 def bottleneck(*flows: Any, **more: Any) -> fc.Network:
@@ -39,11 +37,8 @@ def bottleneck(*flows: Any, **more: Any) -> fc.Network:
 
 def test_the_cycle_of_one_flow_is_the_closed_form() -> None:
     """Period, extremes, means, loss and utilisation of a linear sawtooth over a finite buffer."""
-    b = 0.5
-    loop, over = BUFFER / C + DELAY + BACK, math.sqrt(2 * BUFFER / SLOPE)
-    peak = C + SLOPE * (over + loop)
-    period = b * peak / SLOPE
-    lost = SLOPE * (over * loop + loop**2 / 2)
+    b, loop, peak, period = 0.5, Sawtooth.loop, Sawtooth.peak, Sawtooth.period
+    lost = SLOPE * (Sawtooth.over * loop + loop**2 / 2)
     deep = (C - (1 - b) * peak) / SLOPE  # the queue drains for this long at a falling rate
     empty = deep - math.sqrt(deep**2 - 2 * BUFFER / SLOPE)  # after this long it is empty
     missed = SLOPE * (deep - empty) ** 2 / 2  # not sent while it is
@@ -121,16 +116,6 @@ def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
         fc.limit_cycle(idle, until=30)
     with pytest.raises(InvalidInput, match="tol is 2"):
         fc.limit_cycle(idle, tol=2)
-
-
-def test_a_search_ends_with_its_steps_and_says_how_far_it_came() -> None:
-    """Unequal round trips whose jumps come round again and again: thousands of steps a second."""
-    link = {"capacity": "10 Mbit/s", "delay": "10 ms"}
-    net = fc.dumbbell([fc.PlainDelayAIMD] * 2, link, rtt=[0.04, 0.1])
-    with pytest.raises(SolverError, match=r"within .* s and \d+ steps .* Give a larger max_steps"):
-        fc.limit_cycle(net, max_steps=20_000)
-    with pytest.raises(InvalidInput, match="max_steps"):
-        fc.limit_cycle(net, max_steps=0)
 
 
 @pytest.mark.slow
@@ -255,17 +240,12 @@ PLACES = {
 }
 
 
-@pytest.fixture(scope="module", params=PLACES)
-def place(request: pytest.FixtureRequest) -> tuple[Any, LimitCycle]:
-    """Where flows are, and the cycle of one with the increase of all."""
-    n, alpha, *path = PLACES[request.param]
-    return (n, alpha, *path), delay_aimd_cycle(1, n * alpha, *path)
-
-
 @pytest.mark.slow
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
-    _, one = place
-    is_the_closed_form(one, place[0])
+    n, alpha, *path = place
+    one = delay_aimd_cycle(1, n * alpha, *path)
+    is_the_closed_form(one, place)
     assert float(one.mean.utilisation[0]) == pytest.approx(1, abs=1e-9)
     assert one.contraction < 0.05  # a backoff forgets what was before it
 
@@ -288,19 +268,6 @@ def test_a_smoothed_ack_clock_gives_one_period_too() -> None:
     flows = [{"law": fc.HTCP, "start": 0, "initial": {"w": first}} for first in (10.0, 90.0)]
     first, other = (fc.limit_cycle(fc.dumbbell([flow], link)).period for flow in flows)
     assert first == pytest.approx(other, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_synchronised_flows_are_one_with_the_sum_of_their_increases(place: Any) -> None:
-    (n, alpha, *path), one = place
-    many = delay_aimd_cycle(n, alpha, *path)
-    assert many.period == pytest.approx(one.period, rel=1e-9)
-    windows = np.multiply(n, extremes(many, "PlainDelayAIMD_w"))
-    np.testing.assert_allclose(windows, extremes(one, "PlainDelayAIMD_w"), rtol=1e-9)
-    low, high = extremes(one, "queueing_delay")
-    assert extremes(many, "queueing_delay") == pytest.approx((low, high), rel=1e-9, abs=1e-9 * high)
-    means = [float(cycle.mean.queueing_delay[0]) for cycle in (many, one)]
-    assert means[0] == pytest.approx(means[1], rel=1e-9)
 
 
 def two_by_delay(pace: float, apart: float = 0.0) -> fc.Network:

@@ -82,13 +82,6 @@ def _unstable(flows: float, capacity: float, trip: float) -> list[int]:
     return [loop.feedback().count_unstable().unstable for loop in tcp_loops(net)[:2]]
 
 
-def test_tcp_and_red_lose_stability_with_delay_and_with_capacity() -> None:
-    assert _unstable(60, 3750, 0.3) == [0, 0]
-    assert _unstable(60, 3750, 1.5) == [2, 2]
-    assert _unstable(60, 12000, 0.5) == [2, 2]
-    assert _unstable(8, 3750, 0.4) == [2, 2]  # and with few flows
-
-
 def test_the_longest_path_shrinks_with_capacity_and_grows_with_flows() -> None:
     found = published["low_paganini"].computed
     for k, how in enumerate(("as published", "exact")):

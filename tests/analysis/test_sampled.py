@@ -71,11 +71,6 @@ def test_short_periods_give_the_continuous_law() -> None:
     assert errors[1] / errors[2] == pytest.approx(2, rel=0.2)  # of first order in the period
 
 
-def _two() -> fc.Network:
-    far = {"law": fc.LDCC(eta=0.9, beta=0.12), "access_delay": 0.011}
-    return fc.dumbbell({"a": fc.LDCC(eta=1.2), "b": far}, {"capacity": C, "delay": 0.03})
-
-
 def _lot() -> fc.Network:
     cross = [{"b": {"law": fc.LDCC(eta=0.5), "access_delay": 0.003}}, {"c": fc.LDCC(eta=0.7)}]
     links = [{"capacity": 2.5e6, "delay": 0.025}, {"capacity": 2.3e6, "delay": 0.015}]
@@ -84,14 +79,6 @@ def _lot() -> fc.Network:
 
 def _ticking(flow: Any, T: float) -> fc.Source:
     return fc.SampledLDCC(**{plain(v): value for v, value in flow.law.params.items()}, T_s=T)
-
-
-@pytest.mark.parametrize(("make", "h"), [(_two, 0.08), (_lot, 0.11)])
-def test_several_flows_and_links_run_as_the_multipliers_say(make: Any, h: float) -> None:
-    """The odd part of two runs obeys the recursion of the multipliers above 0.2."""
-    net = make()
-    periods = dict.fromkeys(net.flows, h)
-    _as_the_multipliers_say(net, periods, fc.sampled_stability(net, h), 20, 60)
 
 
 def test_flows_that_tick_at_different_periods_run_as_the_multipliers_say() -> None:

@@ -86,39 +86,6 @@ def test_a_scenario_file_and_a_bar_that_is_asked_for(capsys: pytest.CaptureFixtu
     assert Path("mine.pdf").read_bytes().startswith(b"%PDF")
 
 
-MISTAKES = [
-    (["simulate", "ldcc_fig55"], "ldcc_fig55: no such file; did you mean the ready ldcc_fig5"),
-    (["simulate", "nowhere.toml"],
-     "nowhere.toml: no such file; give a TOML file or a ready scenario"),
-    (["simulate", "p1", "--set", "beta"],
-     "--set beta: give KEY=VALUE, such as flows.a.params.beta=0.2"),
-    (["simulate", "p1", "--set", "flows.z.start=3"],
-     "p1.toml, flows.z.start: there is no flow 'z' to change"),
-    (["simulate", "p1", "--set", "flows.a.params.bta=3"],
-     "p1.toml, flows.a.params: LDCC has no parameter 'bta'"),
-    (["simulate", "p1", "--until", "soon"], "p1.toml, until is 'soon'"),
-    (["simulate", "p1", "--rtol", "0"], "rtol is 0.0; give a number between 1e-13 and 0.1"),
-    (["simulate", "p1", "--output", "no/x.nc"], "--output no/x.nc: there is no folder no; make it"),
-    (["equilibrium", "ldc_fig5"], "ldc_fig5: no such file; did you mean the ready ldcc_fig5"),
-    (["simulate", "p1", "--set", "flows.a.law=LDC"],
-     "p1.toml, flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'"),
-    (["explore", "p1", "--port", "99999"], "--port is 99999; give a whole number from 0 to 65535"),
-    (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("args", "says"), MISTAKES)
-def test_a_mistake_is_answered_by_one_line(
-    args: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(args) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"fluidcc: {says}")
-    assert said.err.count("\n") == 1
-    assert list(Path().iterdir()) == []
-
-
 @pytest.mark.slow
 def test_no_traceback_in_a_process_of_its_own() -> None:
     done = shell("simulate", "nowhere.toml")

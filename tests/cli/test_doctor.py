@@ -9,6 +9,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.cli import main
+from fluidcc.cli.warm import groups
+from fluidcc.laws import Source
 
 
 @pytest.fixture
@@ -71,3 +73,13 @@ def test_a_missing_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "requires", lambda name: lacks)
     said = 'without no-such-package: pip install "fluidcc[store]"'
     assert [*doctor._packages()] == [("fluidcc[store]", said)]
+
+
+# --- what set-up compiles -------------------------------------------------------------------------
+
+
+def test_every_law_is_on_the_list() -> None:
+    names = [name for group in groups() for name, _ in group]
+    assert {"the network solver", "LDCC", "CBR", "DualLink"} <= set(names)
+    assert len(names) == len(set(names))
+    assert {law for law in fc.sources.__all__ if isinstance(getattr(fc, law), Source)} <= set(names)

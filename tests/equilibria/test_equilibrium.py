@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning
-from tests.at_rest import BETA, T, W, bottleneck, check, lot, with_flows
+from fluidcc.symbols import e
+from tests.at_rest import BETA, T, W, bottleneck, check, with_flows
 
 # --- delay-driven ---------------------------------------------------------------------------------
 
@@ -31,48 +33,27 @@ def test_identical_flows_follow_18_and_19(n: int, capacity: float) -> None:
     check(net, eq)
 
 
-def test_heterogeneous_flows_satisfy_18() -> None:
-    flows = {
-        "a": fc.LDCC,
-        "b": {"law": fc.LDCC, "access_delay": 0.05},
-        "c": {"law": fc.LDCC(T=0.15, beta=0.2), "return_delay": 0.2},
-        "udp": fc.CBR(rate=5e5),
-    }
-    net = fc.dumbbell(flows, {"capacity": 3e6, "delay": 0.025})
-    eq = fc.equilibrium(net)
-    w_over = np.array([W / 0.1, W / 0.1, W / 0.2]) / eq.rate[:3]
-    expected = eq.rtt[:3] * w_over + np.array([0.1, 0.1, 0.15])
-    np.testing.assert_allclose(eq.one_way_delay[:3], expected, rtol=1e-12)
-    assert float(eq.rate.sum()) == pytest.approx(3e6, rel=1e-13)
-    check(net, eq)
-
-
-def test_parking_lot() -> None:
-    eq = fc.equilibrium(lot())
-    check(lot(), eq)
-    assert eq.saturated.all()
-    # By symmetry one equation remains: q(x) of the short flows, from (18), into (18) of the long.
-    x = float(eq.rate.sel(flow="long"))
-    r = W / (BETA * (2.5e6 - x))
-    q = (0.02 * r + T - 0.02 + 0.02 * r) / (1 - r)
-    e = 0.04 + 2 * q
-    assert (e + 0.04) * W / (BETA * x) + T == pytest.approx(e, rel=1e-12)
-
-
-def test_unsaturated_link_has_no_queue() -> None:
-    net = lot().with_link("l2", capacity=1e9).with_flow("s2", law=fc.CBR(rate=1e6))
-    eq = fc.equilibrium(net)
-    assert eq.queueing_delay.sel(link="l2") == 0
-    assert eq.saturated.values.tolist() == [True, False]
-    check(net, eq)
-
-
 def test_equal_links_in_series_queue_at_the_first() -> None:
     net = fc.Network().link("l1", fc.DropTail, capacity=2e6).link("l2", fc.DropTail, capacity=2e6)
     with pytest.warns(FluidccWarning, match="nothing determines l1.q, l2.q"):
         eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l1", "l2"]))
     np.testing.assert_allclose(eq.queueing_delay, [T / (1 - W / (BETA * 2e6)), 0], atol=1e-12)
     assert eq.saturated.all()
+
+
+def test_flows_that_only_integrate_rest_where_the_queue_holds_them() -> None:
+    """Their own equations alone are singular in a Newton step; with the queue they are not."""
+    w, gain, wanted = symbols("w gain wanted", positive=True)
+    law = fc.Source(
+        "Integrator", {w: gain * (wanted - e)}, {"rate": w}, {gain: 1e4, wanted: 0.3},
+        units={w: "bit/s", gain: "bit/s^3", wanted: "s"}, lower={w: 0}, initial={w: 1e5},
+    )  # fmt: skip
+    net = fc.dumbbell({"a": law, "b": fc.LDCC}, {"capacity": 3e6}, rtt=0.05)
+    eq = fc.equilibrium(net)
+    np.testing.assert_allclose(eq.one_way_delay, 0.3, rtol=1e-12)
+    by_18 = 20e3 * 0.325 / (0.1 * 0.2)
+    np.testing.assert_allclose(eq.rate.sel(flow="b"), by_18, rtol=1e-12)
+    assert float(eq.rate.sum()) == pytest.approx(3e6, rel=1e-12)
 
 
 # --- loss-driven and mixed ------------------------------------------------------------------------
@@ -110,17 +91,6 @@ def test_reno_follows_the_square_root_law(n: int) -> None:
     np.testing.assert_allclose(window**2 * 0.5 * eq.loss, 1, rtol=1e-10)
     np.testing.assert_allclose(eq.loss, 1 - 5e6 / (n * eq.rate), rtol=1e-9)
     np.testing.assert_allclose(eq.rtt, 0.05 + 50 * 8000 / 5e6, rtol=1e-13)
-    check(net, eq)
-
-
-def test_one_link_full_and_the_other_queueing() -> None:
-    net = lot(first_buffer=8000).with_link("l2", capacity=2e6)
-    eq = fc.equilibrium(net)
-    assert eq.full.values.tolist() == [True, False]
-    assert eq.saturated.all()
-    survives = 1 - float(eq.loss.sel(flow="s1"))
-    thinned = float(eq.rate.sel(flow="long")) * survives + float(eq.rate.sel(flow="s2"))
-    assert thinned == pytest.approx(2e6, rel=1e-12)
     check(net, eq)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from sympy import Gt, Max, Piecewise, Symbol, symbols
+from sympy import Gt, Heaviside, Max, Piecewise, Symbol, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccError, NoEquilibrium
 from fluidcc.equilibria.many import equilibria
 from fluidcc.sweeps.targets import find_target
-from fluidcc.symbols import RTT, Let, edot
+from fluidcc.symbols import RTT, Let, c, edot, y
 from tests.at_rest import check
 
 x, k = symbols("x k", positive=True)
@@ -96,19 +97,6 @@ def test_ldcc_shares_any_capacity_as_18_says(capacity: float) -> None:
     check(net, eq)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("law", [fc.NADA8698, fc.NADA])
-@pytest.mark.parametrize("capacity", [0.5e6, 1.4e6])
-def test_nada_rests_where_its_delay_and_rate_have_a_given_product(
-    law: Any, capacity: float
-) -> None:
-    """RFC 8698: r x = PRIO XREF RMAX while no loss is recent; that of 2013: r e = R_max e_min."""
-    wanted = 0.01 * 1.5e6 / capacity - (0.01 if law is fc.NADA else 0)
-    assert fc.equilibrium(over(law, capacity)).queueing_delay.item() == pytest.approx(
-        wanted, rel=1e-9
-    )
-
-
 def test_nada_without_a_queue_rests_at_its_largest_rate() -> None:
     eq = fc.equilibrium(over(fc.NADA8698, "3 Mbit/s"))
     assert eq.rate.item() == 1.5e6
@@ -166,3 +154,44 @@ def test_a_round_trip_without_delay_is_only_blamed_where_there_is_one() -> None:
     says = r"flow 'a' \(Odd\) has no finite rate of change at its start: give other"
     with pytest.raises(FluidccError, match=says):
         fc.equilibrium(over(law, 5e5, 0.02, law=fc.DualLink))
+
+
+# --- links that switch ----------------------------------------------------------------------------
+
+
+def over_aqm(link: fc.Link, flows: int = 30) -> fc.Network:
+    net = fc.Network().link("aqm", link, capacity="30 Mbit/s", delay="20 ms", buffer="400 packets")
+    law = fc.Reno(a=flows, b=0.5 / flows)
+    return net.flow("tcp", law, route=["aqm"], access_delay="10 ms", packet="1500 B")
+
+
+@pytest.mark.parametrize("flows", [1, 10, 30])
+def test_a_queue_that_marks_above_its_capacity_only_has_no_rest(flows: int) -> None:
+    """TCP needs marks at rest, where no more comes than leaves: on the switch alone."""
+    says = "'aqm' .PAQM. switches where .* on the switch, .* see fluidcc.limit_cycle"
+    with pytest.raises(NoEquilibrium, match=says):
+        fc.equilibrium(over_aqm(fc.PAQM, flows))
+    rest = fc.equilibrium(over_aqm(fc.PAQMDrop, flows))  # what is dropped comes, above the capacity
+    assert float(rest.arrival_rate[0]) > 30e6
+    assert float(rest.queueing_delay[0]) == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(("share", "marks"), [(0.9, 0.001), (0.5, 0.002), (1.1, 0.0)])
+def test_a_switch_that_holds_on_one_side_has_the_rest_of_that_side(
+    share: float, marks: float
+) -> None:
+    """Above a share of the capacity a link marks 0.001 more: the square-root law."""
+    w = (1 / (0.5 * 0.001)) ** 0.5  # window of one flow at a ratio of 0.001
+    rate = 12e3 * w / 0.06
+    on = Heaviside(y - share * c, 0)
+    out = {**fc.DropTail.out, "mark": 0.001 + 0.001 * on}
+    law = replace(fc.DropTail, name="Step", out=out, claims={})
+    net = over_aqm(law, 1).with_link("aqm", capacity=1.05 * rate)
+    if marks == 0.002:  # it sends 0.707 of that, which is still above half of the capacity
+        rate *= 0.5**0.5
+    if share == 0.9:  # off it sends 0.95 c and switches on; on it sends 0.67 c and switches off
+        says = "rests on neither side.*beyond the switch.*beyond the switch"
+        with pytest.raises(NoEquilibrium, match=says):
+            fc.equilibrium(net)
+        return
+    assert float(fc.equilibrium(net).rate[0]) == pytest.approx(rate, rel=1e-6)

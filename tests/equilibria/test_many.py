@@ -67,17 +67,6 @@ def test_every_point_is_that_of_its_network() -> None:
     assert kinds == {InvalidInput, NoEquilibrium}
 
 
-def test_no_point_depends_on_its_company() -> None:
-    rng, net = np.random.default_rng(1), network()
-    values = {axis: rng.uniform(*span, 12) for axis, span in SPANS.items()}
-    targets = {axis: find_target(net, axis) for axis in values}
-    all_at_once = equilibria(net, targets, values)
-    chosen = [7, 3, 11]
-    some = equilibria(net, targets, {axis: column[chosen] for axis, column in values.items()})
-    for name in ARRAYS:
-        np.testing.assert_array_equal(getattr(some, name), getattr(all_at_once, name)[chosen])
-
-
 def test_round_trips_are_scaled() -> None:
     net = fc.dumbbell([fc.LDCC, fc.LDCC(T=0.2)], {"capacity": 3e6, "delay": 0.01}, rtt=0.06)
     both(net, {"rtt": np.linspace(0.01, 0.5, 6), "T": np.linspace(0.05, 0.3, 6)})

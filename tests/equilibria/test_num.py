@@ -97,15 +97,6 @@ def test_only_constant_rates() -> None:
     assert solution.price.item() == 0
 
 
-def test_rates_do_not_depend_on_the_units_of_utility() -> None:
-    net = lot(3)
-    law = fc.PrimalDual(w=20e3 * 1e6)
-    scaled = fc.num.solve(net.with_flows({name: {"law": law} for name in net.flow_names}))
-    plain = fc.num.solve(net)
-    np.testing.assert_allclose(scaled.rate, plain.rate, rtol=1e-12)
-    np.testing.assert_allclose(scaled.price, 1e6 * plain.price, rtol=1e-12)
-
-
 def test_parameters_may_be_in_the_utility_of_one_group() -> None:
     # Flows of one law and different weights: x in proportion to w.
     net = shared(*(fc.PrimalDual(w=k * 1e4) for k in (1, 2, 3)), capacity=6e6)

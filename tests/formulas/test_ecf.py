@@ -1,6 +1,4 @@
-"""Closed forms of P-AQM and ECF against recursions that follow from the laws, and against exact
-sampled loops.
-"""
+"""Closed forms of P-AQM and ECF against recursions of the laws, and exact sampled loops."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ def test_eigenvalues_from_the_law() -> None:
 
 
 def test_the_hold_form_is_within_its_bound() -> None:
-    """Of V1 it finds the critical round trip 14 % too long, at a crossover where its error is
-    some 8 %.
-    """
+    """Of V1 it finds the critical round trip 14 % too long, where its error is some 8 %."""
     x = np.linspace(0.01, 3, 50)
     assert np.all(ecf.hold_error(x, 1) <= x**2 / 12)
     cross = brentq(lambda v: 2 * np.sin(v / 2) - v**2, 0.5, 1.5)

@@ -24,9 +24,7 @@ def test_the_threshold_of_the_paper_is_108_ms() -> None:
 @settings(deadline=None)
 @given(flows, capacities, alphas)
 def test_rates_and_backlog_are_an_equilibrium(n: int, C: float, alpha: float) -> None:
-    """(2) for each flow: alpha packets above what it takes for propagation; and the link is
-    full.
-    """
+    """(2) for each flow, alpha packets above what it takes for propagation; the link is full."""
     rate, own = fast.equilibrium_rates(n, C, alpha), fast.newcomer_backlog(n, alpha)
     queue = (own + n * alpha) / C
     assert rate.newcomer == pytest.approx(alpha / (queue - n * alpha / C), rel=1e-12)
@@ -56,13 +54,6 @@ def test_each_arrival_is_an_equilibrium_and_the_backlog_is_more_than_fair(
     assert np.all(backlog >= alpha * np.arange(1, m + 1) * (1 - 1e-12))
 
 
-def test_the_second_arrival_is_the_closed_form() -> None:
-    backlog, rate = fast.arrival_recursion(2, 12500.0, 50.0)
-    assert backlog[1] - backlog[0] == pytest.approx(fast.newcomer_backlog(1, 50.0), rel=1e-14)
-    pair = fast.equilibrium_rates(1, 12500.0, 50.0)
-    assert rate[1] == pytest.approx([pair.others, pair.newcomer], rel=1e-14)
-
-
 @settings(deadline=None)
 @given(
     flows,
@@ -86,13 +77,9 @@ def test_the_estimator_finds_flows_capacity_and_delay(
 
 
 def test_capacities_are_in_packets_a_second_as_numbers_and_as_text() -> None:
-    assert fast.equilibrium_rates(8, "12.5 kpackets/s", "50 packets") == fast.equilibrium_rates(
-        8, 12500, 50
-    )
-    text, plain = (
-        fast.arrival_recursion(3, "12500 packets/s", 50),
-        fast.arrival_recursion(3, 12500, 50),
-    )
-    assert np.array_equal(text.rate, plain.rate)
+    rates = fast.equilibrium_rates(8, 12500, 50)
+    assert fast.equilibrium_rates(8, "12.5 kpackets/s", "50 packets") == rates
+    text, plain = (fast.arrival_recursion(3, C, 50).rate for C in ("12500 packets/s", 12500))
+    assert np.array_equal(text, plain)
     for formula in (fast.equilibrium_rates, fast.rate_reduction_threshold, fast.arrival_recursion):
         assert re.search(r"^ *C : .*\n.*\[packet/s\]", formula.__doc__ or "", re.MULTILINE)

@@ -85,11 +85,8 @@ def test_the_deficit_has_its_limit() -> None:
     assert deficit(2, z).doit().equals(z - z**2 / 2)
     for small in (0.0, 1e-300, 1e-12, 1e-3):
         value = binomial.efficiency(-1 + small, 1, 0.5, 1)
-        exact = float(
-            binomial.efficiency.expr.subs(
-                dict(zip(binomial.efficiency.arguments, (-1, 1, Rational(1, 2), 1), strict=True))
-            )
-        )
+        given = zip(binomial.efficiency.arguments, (-1, 1, Rational(1, 2), 1), strict=True)
+        exact = float(binomial.efficiency.expr.subs(dict(given)))
         assert value == pytest.approx(exact, abs=small / 4 + 1e-15)
 
 

@@ -56,9 +56,7 @@ def test_its_mean_queue_is_the_integral_of_the_queue() -> None:
 
 
 def test_the_queue_is_about_a_square() -> None:
-    """For slow growth z (exp(g t) - 1) is g t, so that the largest queue is about (gamma/g +
-    rtt)^2 g/2.
-    """
+    """For slow growth z (exp(g t) - 1) is g t: the largest queue is (gamma/g + rtt)^2 g/2."""
     g = 1e-3
     c = gcc.cycle(0.05, g, 1e-3, 0.85)
     assert c.queue_max == pytest.approx((1.0 + 0.05) ** 2 * g / 2, rel=2e-3)

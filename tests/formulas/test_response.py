@@ -1,6 +1,4 @@
-"""Response functions against sawtooths that are integrated, and against the tables of their
-sources.
-"""
+"""Response functions against integrated sawtooths, and against the tables of their sources."""
 
 from __future__ import annotations
 
@@ -17,14 +15,9 @@ P = np.array([1e-7, 1e-5, 1e-3])
 
 
 def periodic(
-    p: float,
-    rtt: float,
-    top: Callable[[float], float],
-    window: Callable[[float, float, float], float],
+    p: float, rtt: float, top: Callable[..., float], window: Callable[..., float]
 ) -> float:
-    """Mean window if 1/p packets are sent between two losses: `window(t, T, top)` t seconds into
-    an epoch of T.
-    """
+    """Mean window if 1/p packets are sent in an epoch of T: `window(t, T, top)` after t seconds."""
 
     def packets(T: float) -> float:
         return float(quad(lambda t: window(t, T, top(T)), 0, T, epsrel=1e-11, limit=200)[0] / rtt)
@@ -36,28 +29,20 @@ def periodic(
 @pytest.mark.parametrize("p", P)
 def test_aimd_is_a_sawtooth(p: float) -> None:
     alpha, beta, rtt = 0.7, 0.3, 0.1
-    found = periodic(
-        p, rtt, lambda T: alpha * T / rtt / beta, lambda t, T, W: (1 - beta) * W + alpha * t / rtt
-    )
+    grown = lambda t, T, W: (1 - beta) * W + alpha * t / rtt  # noqa: E731
+    found = periodic(p, rtt, lambda T: alpha * T / rtt / beta, grown)
     assert response.aimd_window(p, alpha, beta) == pytest.approx(found, rel=1e-8)
-    assert response.square_root_window(p) == pytest.approx(
-        response.aimd_window(p, 1, 0.5), rel=1e-14
-    )
-    friendly = binomial.tcp_friendly_alpha(beta)
-    assert response.aimd_window(p, friendly, beta) == pytest.approx(
-        response.square_root_window(p), rel=1e-14
-    )
+    tcp = response.square_root_window(p)
+    assert tcp == pytest.approx(response.aimd_window(p, 1, 0.5), rel=1e-14)
+    friendly = response.aimd_window(p, binomial.tcp_friendly_alpha(beta), beta)
+    assert friendly == pytest.approx(tcp, rel=1e-14)
 
 
 @pytest.mark.parametrize("p", P)
 def test_cubic_is_a_cubic(p: float) -> None:
     C, beta, rtt = 0.4, 0.7, 0.5
-    found = periodic(
-        p,
-        rtt,
-        lambda T: C * T**3 / (1 - beta),
-        lambda t, T, W: C * (t - (W * (1 - beta) / C) ** (1 / 3)) ** 3 + W,
-    )
+    grown = lambda t, T, W: C * (t - (W * (1 - beta) / C) ** (1 / 3)) ** 3 + W  # noqa: E731
+    found = periodic(p, rtt, lambda T: C * T**3 / (1 - beta), grown)
     tcp = float(response.square_root_window(p))
     assert response.cubic_window(p, rtt) == pytest.approx(max(found, tcp), rel=1e-8)
 
@@ -82,28 +67,23 @@ def test_htcp_is_tcp_for_short_epochs() -> None:
 def test_highspeed_table() -> None:
     # RFC 3649, Table 2, rounds the exponent to -0.835 and the factor to 0.12.
     table = {1e-3: 38, 1e-4: 263, 1e-5: 1795, 1e-6: 12279, 1e-7: 83981}
-    assert response.highspeed_window(np.array(list(table))) == pytest.approx(
-        list(table.values()), rel=0.02
-    )
+    found = response.highspeed_window(np.array(list(table)))
+    assert found == pytest.approx(list(table.values()), rel=0.02)
     assert response.highspeed_window(1e-7) == pytest.approx(83000)
     assert response.highspeed_window(0.01) == response.square_root_window(0.01)
 
 
 def test_equations_with_timeouts() -> None:
-    # RFC 5348 with b = 1 and t_RTO = 4 R, worked by hand: f(p) = sqrt(2p/3) + 12 sqrt(3p/8) p (1 +
-    # 32 p^2).
+    # RFC 5348 with b = 1 and t_RTO = 4 R
     p, rtt, packet = 0.01, 0.1, 8000.0
     f = np.sqrt(2 * p / 3) + 12 * np.sqrt(3 * p / 8) * p * (1 + 32 * p**2)
     assert response.tfrc(p, rtt, packet) == pytest.approx(packet / (rtt * f), rel=1e-14)
-    # PFTK with the same timeout and b is the same rate in packets, as long as its minimum does not
-    # bite
-    assert response.pftk(p, rtt, 4 * rtt, 1) * packet == pytest.approx(
-        response.tfrc(p, rtt, packet), rel=1e-14
-    )
+    # PFTK with the same timeout and b is the same rate in packets, where its minimum does not bite
+    same = response.pftk(p, rtt, 4 * rtt, 1) * packet
+    assert same == pytest.approx(response.tfrc(p, rtt, packet), rel=1e-14)
     # without timeouts it is the square-root law
-    assert response.pftk(1e-8, rtt, rtt, 2) * rtt == pytest.approx(
-        response.square_root_window(1e-8, 2), rel=1e-6
-    )
+    rare = response.pftk(1e-8, rtt, rtt, 2) * rtt
+    assert rare == pytest.approx(response.square_root_window(1e-8, 2), rel=1e-6)
     assert response.pftk_limited(1e-4, rtt, 0.4, 10.0) == pytest.approx(100.0)
 
 

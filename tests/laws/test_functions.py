@@ -28,33 +28,26 @@ def law(f: Any) -> Any:
     """A rate that is drawn to a (1 + b f)."""
     units = {x: "bit/s", k: "1/s", a: "bit/s", b: "1"}
     values: dict[Any, Any] = {k: 1, a: 1e6, b: 0.3}
-    return fc.Source("Own", flow={x: k * (a * (1 + b * f) - x)}, out={"rate": x}, params=values,
-    units=units,
-                     initial={x: 1e6})  # fmt: skip
+    return fc.Source(
+        "Own", {x: k * (a * (1 + b * f) - x)}, {"rate": x}, values, units, initial={x: 1e6}
+    )
 
 
 def net(f: Any) -> Any:
-    return (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=5e6, delay=0.01)
-        .flow("a", law(f), route=["l"], return_delay=0)
-    )
+    return fc.dumbbell([{"law": law(f), "return_delay": 0}], {"capacity": 5e6, "delay": 0.01})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("f", ONE, ids=lambda f: f.__name__)
 def test_each_function_works_everywhere(f: Any) -> None:
-    """Of 3/2 or 1/2 of a ratio of delays: the rest, a run's end, and the gain at rest are those
-    of the formula.
-    """
+    """Of 3/2 or 1/2 of a ratio of delays: the rest, and a run's end, are those of the formula."""
     argument = (sympy.Rational(3, 2) if f is sympy.acosh else sympy.Rational(1, 2)) * (e / RTT)
     value = float(f(argument.subs({RTT: e, e: 1})).evalf())
     rest = 1e6 * (1 + 0.3 * value)
     made = net(f(argument))
     assert fc.equilibrium(made).rate.item() == pytest.approx(rest, rel=1e-12)
-    assert fc.simulate(made, 40.0, samples=3, progress=False).rate.values[-1, 0] == pytest.approx(
-        rest, rel=1e-6
-    )
+    run = fc.simulate(made, 40.0, samples=3)
+    assert run.rate.values[-1, 0] == pytest.approx(rest, rel=1e-6)
     assert np.isfinite(fc.linearize(made).frequency_response([1.0])).all()
 
 
@@ -65,10 +58,8 @@ def test_slopes_are_those_of_the_functions(f: Any) -> None:
     at = 1.7 if f is sympy.acosh else 0.3
     value, slope = tape([s], [f(s), f(s).diff(s)])(at)
     assert value == pytest.approx(float(f(at)), rel=1e-14)
-    step = 1e-6
-    assert slope == pytest.approx(
-        (float(f(at + step)) - float(f(at - step))) / (2 * step), rel=1e-8
-    )
+    rise = float(f(at + 1e-6)) - float(f(at - 1e-6))
+    assert slope == pytest.approx(rise / 2e-6, rel=1e-8)
 
 
 def test_small_numbers_keep_their_digits() -> None:
@@ -79,10 +70,8 @@ def test_small_numbers_keep_their_digits() -> None:
     "f", [exp2, log2, sympy.erf, sympy.gamma, sympy.sec, sympy.sinc], ids=lambda f: f.__name__
 )
 def test_other_functions_are_refused_when_the_law_is_made(f: Any) -> None:
-    with pytest.raises(
-        LawError,
-        match=rf"Own: the flow of x holds {f.__name__}\(.*but laws have no {f.__name__}; wri",
-    ):
+    says = rf"Own: the flow of x holds {f.__name__}\(.*but laws have no {f.__name__}; wri"
+    with pytest.raises(LawError, match=says):
         law(f(e / RTT))
 
 
@@ -93,24 +82,16 @@ def test_functions_of_two_are_refused_by_name() -> None:
 
 
 def test_a_guard_in_a_let_guards() -> None:
-    """log(1 - p) with p = max(pi, 1e-9): SymPy took a Let for a polynomial, and gave up over its
-    kink.
-    """
+    """log(1 - p) with p = max(pi, 1e-9): a Let is no polynomial because of its name."""
     guarded = log(1 - Let("p", Max(pi, 1e-9)))
-    made = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=5e5, delay=0.01, buffer=1e5)
-        .flow("a", law(guarded), route=["l"])
-    )
+    made = fc.dumbbell([law(guarded)], {"capacity": 5e5, "delay": 0.01, "buffer": 1e5})
     # At rest x = a (1 + b log(1 - pi)) with pi = 1 - c/x, the link full.
     wanted = brentq(lambda rate: 1e6 * (1 + 0.3 * math.log(5e5 / rate)) - rate, 5e5, 1e6, xtol=1e-9)
     assert fc.equilibrium(made).rate.item() == pytest.approx(wanted, rel=1e-9)
-    assert fc.simulate(made, 60.0, samples=3, progress=False).rate.values[-1, 0] == pytest.approx(
-        wanted, rel=1e-4
-    )
-    assert fc.equilibrium(net(guarded)).rate.item() == pytest.approx(
-        1e6 * (1 + 0.3 * math.log1p(-1e-9)), rel=1e-12
-    )
+    run = fc.simulate(made, 60.0, samples=3)
+    assert run.rate.values[-1, 0] == pytest.approx(wanted, rel=1e-4)
+    unmarked = fc.equilibrium(net(guarded)).rate.item()
+    assert unmarked == pytest.approx(1e6 * (1 + 0.3 * math.log1p(-1e-9)), rel=1e-12)
 
 
 def test_a_let_is_the_kind_of_function_that_it_stands_for() -> None:

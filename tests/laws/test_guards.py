@@ -9,29 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from sympy import Abs, Float, Heaviside, Max, Min, Piecewise, Rational, log, sqrt, symbols
 
 import fluidcc as fc
-from fluidcc.symbols import pi, t
+from fluidcc.symbols import c, pi, t, y
 
 x = symbols("x", positive=True)
 w, a, on, off = symbols("w a on off", positive=True)
-(q,) = fc.DropTail.states
 RATE, FAST = 1e6, 0.5
 LAG = 0.02 + 0.03
 
 #: marks everything from 2 to 4 s, and nothing else
-Timed = fc.Link(
-    name="Timed",
-    flow=fc.DropTail.flow,
-    out={**fc.DropTail.out, "mark": Piecewise((1, (t > on) & (t < off)), (0, True))},
-    params={on: 2, off: 4},
+Timed = replace(
+    fc.DropTail, name="Timed", params={on: 2, off: 4}, claims={},
     units={**fc.DropTail.units, on: "s", off: "s"},
-    lower=fc.DropTail.lower,
-    upper=fc.DropTail.upper,
-    initial=fc.DropTail.initial,
-    queue=q,
-)
+    out={**fc.DropTail.out, "mark": Piecewise((1, (t > on) & (t < off)), (0, True))},
+)  # fmt: skip
 
 #: g(pi), and its values at pi = 0 and 1
 GUARDS = {
@@ -48,20 +42,15 @@ GUARDS = {
 
 def _law(g: Any, target: Any = 2) -> Any:
     return fc.Source(
-        name="Guarded",
-        flow={x: a * (w * (target + g) - x)},
-        out={"rate": x},
-        params={w: RATE, a: FAST},
-        units={x: "bit/s", w: "bit/s", a: "1/s"},
-        lower={x: 0},
-    )
+        "Guarded", {x: a * (w * (target + g) - x)}, {"rate": x}, params={w: RATE, a: FAST},
+        units={x: "bit/s", w: "bit/s", a: "1/s"}, lower={x: 0},
+    )  # fmt: skip
 
 
 def _run(law: Any, until: Any = 6, **kwargs: Any) -> Any:
-    net = fc.Network().link("l", Timed, capacity=1e9, delay=0.02)
-    return fc.simulate(
-        net.flow("f", law, route=["l"], return_delay=0.03, initial={"x": RATE}), until, **kwargs
-    )
+    flow = {"law": law, "return_delay": 0.03, "initial": {"x": RATE}}
+    net = fc.dumbbell([flow], {"law": Timed, "capacity": 1e9, "delay": 0.02})
+    return fc.simulate(net, until, **kwargs)
 
 
 def _exponential(times: Any, edges: Any, targets: Any) -> Any:
@@ -75,42 +64,25 @@ def _exponential(times: Any, edges: Any, targets: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GUARDS)
-def test_a_guard_holds_when_a_mark_jumps(name: Any) -> None:
-    """The exact solution, through jumps of the mark to 1 and back; branches were held while a
-    jump arrived.
-    """
+@pytest.mark.parametrize(
+    ("name", "engine"), [*((name, "array") for name in GUARDS), ("log of Min", "fused")]
+)
+def test_a_guard_holds_when_a_mark_jumps(name: str, engine: str) -> None:
+    """The exact solution, through jumps of the mark to 1 and back."""
     g, low, high = GUARDS[name]
-    run = _run(_law(10 + g / 100), rtol=1e-9, engine="array")
-    goals = [RATE * (12 + v / 100) for v in (low, high, low)]
-    exact = _exponential(run.time.values, [0.0, 2 + LAG, 4 + LAG], goals)
-    assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
-
-
-@pytest.mark.slow
-def test_a_guard_holds_in_fused_steps_too() -> None:
-    g, low, high = GUARDS["log of Min"]
-    run = _run(_law(10 + g / 100), rtol=1e-9, engine="fused")
+    run = _run(_law(10 + g / 100), rtol=1e-9, engine=engine)
     goals = [RATE * (12 + v / 100) for v in (low, high, low)]
     exact = _exponential(run.time.values, [0.0, 2 + LAG, 4 + LAG], goals)
     assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
 
 
 def test_a_root_is_left_where_its_argument_becomes_negative() -> None:
-    """x' = a (2 w - x + w s/10), s = sqrt(1 - x/(1.5 w)) up to s = 0 after a time that is an
-    integral, then s = 0.
+    """x' = a (2 w - x + w s/10), s = sqrt(1 - x/(1.5 w)), until s = 0; then s stays 0.
 
-    With s as the variable, x = 1.5 w (1 - s^2) and dt = -3 w s ds/x', which is integrated by
-    quadrature.
+    With s as the variable, x = 1.5 w (1 - s^2) and dt = -3 w s ds/x', by quadrature.
     """
-    from scipy.integrate import quad
-
-    run = _run(
-        _law(sqrt(Max(1 - x / (w * Rational(3, 2)), 0)) / 10),
-        rtol=1e-10,
-        atol=1e-13,
-        engine="array",
-    )
+    rooted = _law(sqrt(Max(1 - x / (w * Rational(3, 2)), 0)) / 10)
+    run = _run(rooted, rtol=1e-10, atol=1e-13, engine="array")
     slope = lambda s: FAST * (2 - 1.5 * (1 - s * s) + s / 10)  # noqa: E731  of x/w
     when, _ = quad(lambda s: 3 * s / slope(s), 0.0, np.sqrt(1 / 3), epsabs=1e-13)
     after = run.time.values > when
@@ -120,27 +92,18 @@ def test_a_root_is_left_where_its_argument_becomes_negative() -> None:
 
 
 def test_a_link_decides_afresh_when_arrivals_jump() -> None:
-    """The mark sqrt(Max(y/c - 1, 0))/10 of what enters is 1/10 with two flows, and 0 when one
-    has stopped.
-    """
-    from fluidcc.symbols import c, y
-
+    """The mark sqrt(Max(y/c - 1, 0))/10 is 1/10 with two flows, and 0 when one has stopped."""
     mark = sqrt(Max(y / c - 1, 0)) / 10
-    law = replace(
-        Timed,
-        name="Rooted",
-        out={**fc.DropTail.out, "mark": mark},
-        params={},
-        units=fc.DropTail.units,
-    )
-    net = fc.Network().link("l", law, capacity=1e6, delay=0.02)
-    net.flow("stays", fc.CBR(rate=5e5), route=["l"], return_delay=0.03)
-    net.flow("stops", fc.CBR(rate=1.5e6), route=["l"], return_delay=0.03, stop=2)
+    law = replace(fc.DropTail, name="Rooted", out={**fc.DropTail.out, "mark": mark}, claims={})
+    flows = {
+        "stays": {"law": fc.CBR(rate=5e5), "return_delay": 0.03},
+        "stops": {"law": fc.CBR(rate=1.5e6), "return_delay": 0.03, "stop": 2},
+    }
+    net = fc.dumbbell(flows, {"law": law, "capacity": 1e6, "delay": 0.02})
     run = fc.simulate(net, 6, engine="array")
     queue = 2.0  # [s] when the second flow stops: c has served half of what came
     heard = run.time.values - LAG
     expected = np.where((heard > 1e-9) & (heard < 2 + queue), 0.1, 0.0)
     inside = np.abs(heard - (2 + queue)) > 1e-6
-    assert run.loss.sel(flow="stays").values[inside][10:] == pytest.approx(
-        expected[inside][10:], abs=1e-9
-    )
+    found = run.loss.sel(flow="stays").values[inside][10:]
+    assert found == pytest.approx(expected[inside][10:], abs=1e-9)

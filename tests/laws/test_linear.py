@@ -38,10 +38,8 @@ def test_branches_equal_the_law_and_jacobians_equal_complex_steps(law: Law) -> N
             moved[j] += 1j * STEP
             flow, out = function(moved, u, p) if columns is z else function(z, moved, p)
             for matrix, rows in zip(matrices, (flow, out), strict=True):
-                scale = np.abs(matrix).max(initial=1.0)
-                np.testing.assert_allclose(
-                    matrix[:, j], rows.imag / STEP, rtol=1e-12, atol=1e-13 * scale
-                )
+                atol = 1e-13 * np.abs(matrix).max(initial=1.0)
+                np.testing.assert_allclose(matrix[:, j], rows.imag / STEP, rtol=1e-12, atol=atol)
 
 
 def test_ldcc_at_rest_follows_its_delay_by_its_penalty() -> None:
@@ -92,17 +90,15 @@ def test_ldcc_answers_a_sine_of_delay_as_its_nonlinear_law_does() -> None:
     answer = complex(rest.transfer("rate", e, s).subs(values).subs(s, 1j * omega))
     flow = fc.LDCC.flow[x]
     slope = next(u for u in fc.LDCC.inputs if plain(u) == "edot")
-    f = lambdify(
-        (x, e, slope), unfold(flow).subs({pi: 0, e_b: 0.05} | dict(fc.LDCC.params)), "numpy"
-    )
+    known = {pi: 0, e_b: 0.05, **fc.LDCC.params}
+    f = lambdify((x, e, slope), unfold(flow).subs(known), "numpy")
     forced = fc.solve_dde(
         lambda t, z, Z: f(z, delay + size * np.sin(omega * t), size * omega * np.cos(omega * t)),
         (0.0, 400.0), np.array([1e6]), [], t_eval=np.linspace(380, 400, 400), rtol=1e-10,
         atol=1e-10,
     )  # fmt: skip
-    basis = np.column_stack(
-        [np.sin(omega * forced.t), np.cos(omega * forced.t), np.ones(len(forced.t))]
-    )
+    angle = omega * forced.t
+    basis = np.column_stack([np.sin(angle), np.cos(angle), np.ones(len(angle))])
     a, b, _ = np.linalg.lstsq(basis, forced.y[0], rcond=None)[0]
     assert abs((a + 1j * b) / size - answer) < 1e-4 * abs(answer)
 
@@ -110,19 +106,14 @@ def test_ldcc_answers_a_sine_of_delay_as_its_nonlinear_law_does() -> None:
 def test_a_static_link_has_its_derivative() -> None:
     (_B,) = fc.PenaltyLink.params
     rest = at_rest(fc.PenaltyLink)
-    assert (
-        proof(Eq(rest.transfer("price", y, s), unfold(fc.PenaltyLink.out["price"]).diff(y))).status
-        == "proved"
-    )
+    slope = unfold(fc.PenaltyLink.out["price"]).diff(y)
+    assert proof(Eq(rest.transfer("price", y, s), slope)).status == "proved"
     assert rest.A.shape == (0, 0)
 
 
 def test_a_price_source_answers_its_price_with_a_lag() -> None:
     rest = at_rest(fc.PrimalPenalty)
-    x, alpha = (
-        fc.PrimalPenalty.states[0],
-        next(v for v in fc.PrimalPenalty.params if plain(v) == "alpha"),
-    )
+    (x,), alpha = fc.PrimalPenalty.states, symbols("alpha", positive=True)
     assert fc.PrimalPenalty.utility is not None
     curvature = fc.PrimalPenalty.utility.diff(x, 2)
     wanted = -alpha / (s - alpha * curvature)

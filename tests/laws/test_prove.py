@@ -5,23 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sympy import (
-    Abs,
-    And,
-    Eq,
-    Function,
-    Max,
-    Min,
-    Ne,
-    Piecewise,
-    Rational,
-    cos,
-    exp,
-    log,
-    sin,
-    sqrt,
-    symbols,
-)
+import sympy as sp
+from sympy import And, Eq, Max, Min, Ne, Piecewise, exp, log, symbols
 
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws import Law, Source, Steady
@@ -34,17 +19,17 @@ from tests.some_laws import all_laws
 p, q, r = symbols("p q r", positive=True)
 s, z = symbols("s z", real=True)
 
-R = Function("R", positive=True)
+R = sp.Function("R", positive=True)
 # A statement, and the conditions under which it is meant.
 PROVED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "expansion": (Eq((p + q) ** 3, p**3 + 3 * p**2 * q + 3 * p * q**2 + q**3), ()),
     "fraction": (1 / p - 1 / q - (q - p) / (p * q), ()),
     "logarithm": (Eq(log(p * q), log(p) + log(q)), ()),
-    "root": (Eq(sqrt(p**2 * q), p * sqrt(q)), ()),
-    "trigonometry": (Eq(sin(s) ** 2 + cos(s) ** 2, 1), ()),
+    "root": (Eq(sp.sqrt(p**2 * q), p * sp.sqrt(q)), ()),
+    "trigonometry": (Eq(sp.sin(s) ** 2 + sp.cos(s) ** 2, 1), ()),
     "kinks": (Eq(Max(s, z) + Min(s, z), s + z), ()),
-    "absolute value": (Eq(Max(s, -s), Abs(s)), ()),
-    "touching zero where branches meet": (Abs(s - 1) >= 0, ()),
+    "absolute value": (Eq(Max(s, -s), sp.Abs(s)), ()),
+    "touching zero where branches meet": (sp.Abs(s - 1) >= 0, ()),
     "square": (p**2 + q**2 >= 2 * p * q, ()),
     "sign": (p / (p + q) < 1, ()),
     "condition": (p > q, (p > 2 * q,)),
@@ -68,7 +53,7 @@ REFUTED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "only far away": (p < 1000, ()),
     "one of two": (And(p**2 + q**2 >= 2 * p * q, p > q), ()),
     "under a condition": (p > 2 * q, (p > q,)),
-    "nearly": (Eq(p * q, p * (q + Rational(1, 10**40))), ()),
+    "nearly": (Eq(p * q, p * (q + sp.Rational(1, 10**40))), ()),
 }
 
 
@@ -83,7 +68,7 @@ def test_proved(statement: Any, where: tuple[Any, ...]) -> None:
 def test_checked_where_no_proof_is_found_and_not_proved_where_it_fails_at_a_point() -> None:
     """The logarithm is concave; abs(s - 1) is above zero on either side of 1, and zero there."""
     assert prove(log(p) <= p - 1)
-    assert prove(Abs(s - 1) > 0).status != "proved"  # type: ignore[union-attr]
+    assert prove(sp.Abs(s - 1) > 0).status != "proved"  # type: ignore[union-attr]
 
 
 def test_a_function_can_be_anything_between_its_conditions() -> None:
@@ -109,7 +94,7 @@ def test_refuted_by_a_counterexample(statement: Any, where: tuple[Any, ...]) -> 
 
 
 def test_catastrophic_cancellation_is_not_a_counterexample() -> None:
-    tiny = p * Rational(1, 10**70)
+    tiny = p * sp.Rational(1, 10**70)
     assert prove(Eq(((1 + tiny) ** 2 - 1) / tiny, 2 + tiny)).status == "proved"  # type: ignore[union-attr]
     assert prove(Eq((exp(tiny) - exp(-tiny)) ** 2 / (exp(2 * tiny) + exp(-2 * tiny) - 2), 1))
 

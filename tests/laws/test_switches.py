@@ -51,22 +51,13 @@ def test_branches_are_those_the_switches_choose(f: Expr, count: int) -> None:
     for point in POINTS:
         values: dict[Symbol, Any] = dict(zip((p, q, r), point, strict=True))
         for mode, switch in zip(collect.modes, collect.switches, strict=True):
-            values[mode] = int(
-                bool(switch.subs(values) > 0)
-            )  # in order: it may depend on earlier modes
+            values[mode] = int(bool(switch.subs(values) > 0))  # which may depend on earlier modes
         assert held.subs(values) == f.subs(values)
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        Piecewise((p, q >= r), (0, True)),
-        Piecewise((p, q <= r), (0, True)),
-        Piecewise((p, q > r), (0, True)),
-        Piecewise((p, q < r), (0, True)),
-    ],
-)
-def test_conditions_are_exact_at_equality(f: Expr) -> None:
+@pytest.mark.parametrize("condition", [q >= r, q <= r, q > r, q < r])
+def test_conditions_are_exact_at_equality(condition: Any) -> None:
+    f = Piecewise((p, condition), (0, True))
     collect = Collector("test")
     held = collect.rewrite(f)
     values = {p: 1, q: 2, r: 2}
@@ -96,19 +87,16 @@ def test_a_pole_that_cancels_at_rate_zero_is_cancelled() -> None:
 
 def test_a_pole_that_stays_is_left_alone() -> None:
     x, g = symbols("x g", positive=True)
-    law = Source(
-        "Pole", {x: g * (g / x - 1) / RTT}, {"rate": x}, {g: 1.0}, {x: "bit/s", g: "bit/s"}
-    )
-    assert (
-        law.switched().flow[x] - g * (g / x - 1) / (e + Symbol("e_b", nonnegative=True))
-    ).simplify() == 0
+    units = {x: "bit/s", g: "bit/s"}
+    law = Source("Pole", {x: g * (g / x - 1) / RTT}, {"rate": x}, {g: 1.0}, units)
+    wanted = g * (g / x - 1) / (e + Symbol("e_b", nonnegative=True))
+    assert (law.switched().flow[x] - wanted).simplify() == 0
 
 
 def test_the_place_of_a_switch_takes_few_evaluations() -> None:
     """P1 has one, which leaves what counts as 0 suddenly; the rest are right-hand limits."""
-    attrs = simulate(
-        as_network(P1), P1.until, delays=delays(P1), rtol=5e-8, atol=5e-10, engine="array"
-    ).attrs
+    how: Any = {"delays": delays(P1), "rtol": 5e-8, "atol": 5e-10, "engine": "array"}
+    attrs = simulate(as_network(P1), P1.until, **how).attrs
     passes = attrs["steps"] + attrs["rejections"] + attrs["extra_passes"]
     assert attrs["events"] == 2
     assert attrs["nfev"] - 6 * passes < 45

@@ -9,8 +9,8 @@ import pytest
 from sympy import Integer
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning, LawError
-from fluidcc.laws.steady import Account, Level, levels, trackers
+from fluidcc.base.errors import FluidccWarning, LawError, Unsupported
+from fluidcc.laws.steady import Account, Level, grouped, levels, refuse_unsteady, trackers
 from fluidcc.symbols import packet
 
 PACKET, C = 8000.0, 100e6
@@ -94,3 +94,17 @@ def test_trackers_are_reported_and_the_roots_of_their_accounts_left_out() -> Non
     assert report.trackers == ("f0 (x2).delta",)
     assert min(abs(report.rightmost_roots)) > 1e-3
     assert issubclass(FluidccWarning, UserWarning)
+
+
+# --- laws at rest ---------------------------------------------------------------------------------
+
+
+def test_laws_of_equal_structure_go_together() -> None:
+    laws = [fc.LDCC, fc.Reno, fc.LDCC(T=0.2), fc.LDCC(T=0.2), fc.PrimalDual]
+    assert grouped(laws) == [[0, 2, 3], [1], [4]]
+
+
+def test_unsteady_laws_are_refused() -> None:
+    refuse_unsteady(fc.LDCC, "flow 'a'")
+    with pytest.raises(Unsupported, match="flow 'a' .*jumps"):
+        refuse_unsteady(fc.AIMD, "flow 'a'")

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning, NoEquilibrium
+from fluidcc.base.errors import NoEquilibrium
 from fluidcc.network.network import apart, collapsed, identical, in_pairs
 from fluidcc.numerics.steady.follow import Search
-from fluidcc.symbols import e
 
 LINK: dict[str, Any] = {"capacity": "6 Mbit/s", "buffer": "100 packets"}
 
@@ -138,20 +136,3 @@ def test_flows_of_one_law_that_start_apart_are_one_class() -> None:
     net = fc.dumbbell(flows, {**LINK, "delay": 0.025})
     assert len(identical(net)) == 3
     assert list(fc.linearize(net).classes.values()) == [("f0", "f1", "f2")]
-
-
-def test_what_identical_flows_share_in_any_way_is_free() -> None:
-    x, k, T = symbols("x k T", positive=True)
-    law = fc.Source(
-        "Toward", flow={x: k * x * (T - e)}, out={"rate": x}, params={k: 2.0, T: 0.15},
-        units={x: "bit/s", k: "1/s^2", T: "s"}, lower={x: 0}, initial={x: 1e6},
-    )  # fmt: skip
-    with pytest.warns(FluidccWarning, match="nothing determines flow1.x, flow2.x, flow3.x"):
-        rest = fc.equilibrium(fc.dumbbell([law] * 3, {"capacity": 3e6}, rtt="50 ms"))
-    assert rest.free == ("flow1.x", "flow2.x", "flow3.x")
-
-
-def test_a_reason_names_every_flow() -> None:
-    net = fc.dumbbell([fc.CBR(rate="2 Mbit/s")] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms")
-    with pytest.raises(NoEquilibrium, match="'flow1' .*'flow2' .*'flow3' "):
-        fc.equilibrium(net)

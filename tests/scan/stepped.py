@@ -25,7 +25,7 @@ FLOW_LAWS: dict[str, Any] = {
     "SQRT": (WINDOW, (0.5, 0.5, 1.0, 0.5, 1.0), (1.0,)),
     "RateAIMD": (RATE, (0.0, 1.0, 1.0, 0.5, 1e5, 0.1), (1e5,)),  # and R
     "RateBinomial": (RATE, (0.0, 1.0, 1.0, 0.5, 1e5, 0.1), (1e5,)),
-    "Vegas": (VEGAS, (2.0,), (10.0, 0.0, 0.0, 0.0)),  # w, delta, paced, F
+    "Vegas": (VEGAS, (2.0, 0.05), (10.0, 0.0, 0.0, 0.0)),  # alpha, pace; w, delta, paced, F
     "HTCP": (HTCP, (), (10.0, 0.0, 0.0, 0.0, 1e6, 0.0, 0.0, 0.0)),  # and low, high, drain, answered
 }
 LINK_LAWS: dict[str, Any] = {
@@ -73,7 +73,7 @@ def _slope(law, p, z, f, e, rtt, stretch, pi, change, heard):  # type: ignore[no
         f[0] = p[2] * p[4] * (z[0] / p[4]) ** -p[0] / (rtt if law == WINDOW else p[5])
     else:
         if law == VEGAS:
-            pace, f[0] = 0.05, (1 - z[1] * z[0] / rtt / p[0]) / rtt
+            pace, f[0] = p[1], (1 - z[1] * z[0] / rtt / p[0]) / rtt
             f[1] = change if heard > PACKET / (1000 * rtt) else 0.0
             grown = max(f[0], (1 - z[0]) / (0.1 * rtt))
         else:
@@ -185,13 +185,16 @@ def _march(  # type: ignore
 
 
 def run(links: Any, flows: Any, until: float, step: float, least: float = 0.0) -> tuple[Any, Any]:
-    """What each flow has sent by each step [bit], and its number of cuts by marks over `least`."""
+    """What each flow has sent by each step [bit], and its number of cuts by marks over `least`.
+
+    A law is a name, or what stands for one in FLOW_LAWS.
+    """
 
     def table(rows: Any) -> Any:
         return np.array([[*row, *[0.0] * (8 - len(row))] for row in rows])
 
     kinds, q, u = zip(*(LINK_LAWS[link.law] for link in links), strict=True)
-    laws, p, z = zip(*(FLOW_LAWS[flow.law] for flow in flows), strict=True)
+    laws, p, z = zip(*(FLOW_LAWS.get(flow.law, flow.law) for flow in flows), strict=True)
     _, *of_links = map(np.array, zip(*links, strict=True))
     _, routes, *times = zip(*flows, strict=True)
     paths = (np.array([len(route) for route in routes]), table(routes).astype(int))

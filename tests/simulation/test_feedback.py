@@ -118,9 +118,6 @@ Least, Largest = (
         ("Largest", Max(offer_max, most), 1),
     )
 )
-Largest = fc.Source(
-    "Largest", out={"rate": Max(offer_max, most)}, params={most: 1}, units={most: "bit/s"}
-)
 
 
 def test_the_least_and_the_largest_offer_arrive_after_the_way_straight_back() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sympy import symbols
 
-from fluidcc import sources
-from fluidcc.base.errors import FluidccWarning
+from fluidcc.base.errors import LawError, NotFinite, Zeno
 from fluidcc.laws import Jump, Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, IIAD, SQRT
-from fluidcc.symbols import x_tau
+from fluidcc.symbols import RTT, c, pi, x_tau, y
 from tests.hybrid_laws import (
     BACK,
     BUFFER,
@@ -27,11 +26,13 @@ from tests.hybrid_laws import (
     MBIT,
     SLOPE,
     C,
+    K,
     P,
     Sawtooth,
     aimd,
     alone,
     clocked,
+    delay_triggered,
     link,
     u,
     x,
@@ -73,15 +74,6 @@ def test_the_queue_empties_and_fills_between_jumps() -> None:
     np.testing.assert_allclose(np.diff(ds.entered.values[:, 0]), sent, rtol=1e-9)
     np.testing.assert_allclose(np.diff(ds.lost.values[:, 0]), lost, rtol=1e-8)
     np.testing.assert_allclose(ds.backlog.values[:, 0], BUFFER, rtol=1e-10)
-
-
-def test_n_equal_flows_are_one_of_n_fold_increase() -> None:
-    many, one = link(), alone(aimd(alpha=4), return_delay=BACK, initial={"x": 4e6})
-    for i in range(4):
-        many.flow(f"f{i}", aimd(), route=["l"], return_delay=BACK, start=0, initial={"x": 1e6})
-    a, b = (simulate(net, 20, rtol=1e-9) for net in (many, one))
-    np.testing.assert_allclose(a.jump_time.values.reshape(-1, 4)[:, 0], b.jump_time, atol=1e-10)
-    np.testing.assert_allclose(a.rate.sum("flow"), b.rate[:, 0], rtol=1e-8)
 
 
 def test_windows_cycle_as_the_integral_of_the_window_says() -> None:
@@ -162,16 +154,90 @@ def test_no_bit_is_made_or_lost_at_a_jump(
     assert float(ds.backlog.max()) <= buffer * (1 + 1e-12)
 
 
+# --- when jumps happen, and what is refused -------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    "law", [getattr(sources, name) for name in sources.__all__], ids=lambda law: law.name
+    "options", [{"refractory": 3 * RTT}, {"once": True}, {"once": True, "refractory": RTT}]
 )
-def test_every_source_runs_on_a_link_beside_another(law: Source) -> None:
-    net = alone(law, 60e3).flow("g", AIMD, route=["l"], initial={"W": 70})
-    told: Any = nullcontext()
-    if law.name.endswith("ECF"):  # waits for routers that report, and here there is none
-        told = pytest.warns(FluidccWarning, match="no router on the route of f")
-    with told:
-        ds = simulate(net, 3, samples=50)
-    assert np.all(np.isfinite(ds.rate))
-    assert float(ds.rate.min()) >= 0.0
-    assert float(ds.lost[-1, 0]) > 0.0
+def test_a_delay_threshold_is_met_exactly(options: dict[str, Any]) -> None:
+    """10 ms of queue come after sqrt(2 d C/slope), heard a loop later; half the rate drains it."""
+    net = alone(delay_triggered(**options), math.inf, return_delay=BACK)
+    ds = simulate(net, 40, rtol=1e-10, atol=1e-13)
+    wait = math.sqrt(2 * 0.01 * C / SLOPE) + 0.035 + BACK
+    peak = C + SLOPE * wait
+    exact = 2.0 + wait + 0.5 * peak / SLOPE * np.arange(len(ds.jump))
+    assert len(exact) == 8
+    np.testing.assert_allclose(ds.jump_time, exact, rtol=0, atol=2e-9)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_refractory_time_ends_with_a_jump_if_the_condition_still_holds(once: bool) -> None:
+    """x halves every RTT until the loss is heard to stop; once alone it is passed over."""
+    law = aimd(alpha=1e-9)
+    if once:
+        law = replace(law, jumps=(Jump(pi, {law.states[0]: law.states[0] * 0.9}, once=True),))
+    net = alone(law, 1.0, return_delay=BACK, initial={"x": 35 * MBIT})
+    ds = simulate(net, 1, rtol=1e-9)
+    # 35 and 17.5 Mbit/s overflow, each for a loop
+    times = (DELAY + BACK) * np.arange(1, 2 if once else 3)
+    np.testing.assert_allclose(ds.jump_time, times, atol=1e-6)
+    if once:
+        np.testing.assert_allclose(ds.rate[-1, 0], 31.5 * MBIT, rtol=1e-9)
+
+
+def test_a_reset_that_makes_its_condition_false_needs_no_refractory_time() -> None:
+    ds = simulate(alone(clocked(Jump(z - P, {z: 0, x: x + 1e5 * K}))), 3.3)
+    np.testing.assert_allclose(ds.jump_time, 0.5 * np.arange(1, 7), atol=1e-12)
+    np.testing.assert_allclose(ds.rate[-1, 0], 1.6e6, rtol=1e-12)
+
+
+def test_jumps_set_one_another_off_at_the_same_instant() -> None:
+    law = clocked(Jump(x - 3e6 * K, {x: 5e5 * K}), Jump(z - P, {z: 0, x: 2 * x}))
+    ds = simulate(alone(law), 1.6, t_eval=[0.49, 0.5001, 1.01, 1.51])
+    # 4 Mbit/s exists for no time at all.
+    np.testing.assert_allclose(ds.rate.values[:, 0], [1e6, 2e6, 5e5, 1e6])
+    np.testing.assert_allclose(ds.jump_time, [0.5, 1.0, 1.0, 1.5], atol=1e-12)
+
+
+@pytest.mark.parametrize("reset", [{x: x / 2}, {z: z}])
+def test_jumps_without_end_are_refused(reset: dict[Any, Any]) -> None:
+    with pytest.raises(Zeno, match=r"jump 0 of flow 'f' \(Clock\) .* at 0\.5 s.*refractory"):
+        simulate(alone(clocked(Jump(z - P, reset))), 3)
+
+
+def test_ever_faster_jumps_are_refused() -> None:
+    """A ball that loses half its speed at each bounce comes to rest after 3 s."""
+    h, v = symbols("h v", real=True)
+    gravity = symbols("g", positive=True)
+    ball = Source(
+        "Ball", {h: v, v: -gravity}, {"rate": K}, {K: 1e6, gravity: 2}, initial={h: 1, v: 0},
+        units={h: "1", v: "1/s", gravity: "1/s^2", K: "bit/s"},
+        jumps=(Jump(-h, {h: 0, v: -v / 2}),),
+    )  # fmt: skip
+    net = alone(ball)
+    ds = simulate(net, 2.9)
+    np.testing.assert_allclose(ds.jump_time, 3 - 2 ** (1.0 - np.arange(len(ds.jump))), atol=1e-9)
+    with pytest.raises(Zeno, match="Ball.* at 3 s"):
+        simulate(net, 4)
+
+
+def test_a_refractory_time_that_is_none_is_refused() -> None:
+    law = clocked(Jump(z - P, {z: 0}, refractory=P - 2 * z))
+    with pytest.raises(NotFinite, match=r"jump 0 .* 'f' \(Clock\) has a refractory time of -0.5"):
+        simulate(alone(law), 3)
+
+
+def test_a_queue_cannot_be_reset() -> None:
+    (q,) = DropTail.states
+    with pytest.raises(LawError, match="jump 0 changes the queue"):
+        replace(DropTail, jumps=(Jump(y - c, {q: 0}),))
+
+
+def test_a_reset_stays_within_bounds() -> None:
+    net = alone(AIMD(b=0.9), 1e3, initial={"W": 60})
+    net.flow("u", CBR(rate=9.9 * MBIT), route=["l"], start=0)
+    times = simulate(net, 5).jump_time.values
+    assert len(times) > 2
+    after = simulate(net, 5, t_eval=times[2:] + 1e-9)
+    np.testing.assert_allclose(after.AIMD_W.sel(flow="f"), 1.0, atol=1e-6)

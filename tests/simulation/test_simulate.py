@@ -16,7 +16,7 @@ from fluidcc.equilibria.num import solve
 from fluidcc.links import DropTail, DualLink
 from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import CBR, LDCC, OnOff, PrimalDual, Reno
+from fluidcc.sources import CBR, LDCC, PrimalDual
 from tests.simulated import DATA, MBIT, network, one_link
 
 # --- independent solutions ------------------------------------------------------------------------
@@ -161,18 +161,6 @@ def test_access_delays_shift_a_flow_as_a_whole() -> None:
 # --- laws -----------------------------------------------------------------------------------------
 
 
-def test_reno_settles_at_the_square_root_law() -> None:
-    """W^2 pi = 2 on a full buffer, with the loss that the rates cause."""
-    net = one_link(capacity=1 * MBIT, buffer=5 * 8000)
-    for k in range(6):
-        net.flow(f"f{k}", Reno, route=["l"], initial={"W": 2 + 0.1 * k})
-    ds = simulate(net, 100, samples=21, rtol=1e-8)
-    W, loss = ds.Reno_W.values[-1], ds.loss.values[-1]
-    np.testing.assert_allclose(W**2 * loss, 2.0, rtol=1e-6)
-    np.testing.assert_allclose(ds.throughput.values[-1, 0], 1 * MBIT)
-    np.testing.assert_allclose(ds.rate.values[-1], W * 8000 / ds.rtt.values[-1], rtol=1e-9)
-
-
 def test_the_dual_prices_converge_to_the_utility_maximum() -> None:
     slow = DualLink(nu=2e-8)  # slow against the delays, so that the loop is well damped
     net = Network().link("a", slow, capacity=2.0 * MBIT, delay=0.01)
@@ -181,14 +169,6 @@ def test_the_dual_prices_converge_to_the_utility_maximum() -> None:
         net.flow(name, PrimalDual, route=route, return_delay=0.02, initial={"x": 0.4 * MBIT})
     ds = simulate(net, 1500, samples=11, rtol=1e-8)
     np.testing.assert_allclose(ds.rate.values[-1], solve(net).rate.values, rtol=1e-6)
-
-
-def test_modulated_traffic_follows_its_seed() -> None:
-    net = one_link(buffer=80e3).flow("a", OnOff(peak=5e6), route=["l"])
-    one, same, other = (simulate(net, 3, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.rate, same.rate)
-    assert not np.array_equal(one.rate, other.rate)
-    assert set(np.unique(one.rate.values)) == {0.0, 5e6}
 
 
 def test_the_dataset_is_what_xarray_makes_of_its_values() -> None:

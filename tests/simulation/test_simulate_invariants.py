@@ -18,8 +18,8 @@ from fluidcc.numerics.fluid.entry import advance
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.workspace import Workspace
-from fluidcc.sources import CBR, LDCC, Reno
-from tests.simulated import MBIT, network, one_link
+from fluidcc.sources import CBR, LDCC
+from tests.simulated import MBIT, network
 
 
 def _conserved(ds: object, link: str) -> np.ndarray:
@@ -65,18 +65,6 @@ def test_queues_conserve_flow(
         assert buffer is None or float(ds.backlog[:, k].max()) <= buffer * (1 + 1e-9)
 
 
-def test_links_without_delay_see_the_present() -> None:
-    """The narrowest of three links in a row holds the queue, and nothing is lost."""
-    net = Network()
-    for name, capacity in (("a", 3.2), ("b", 3.0), ("c", 1.0)):
-        net.link(name, DropTail, capacity=capacity * MBIT)
-    net.flow("f", LDCC, route=["a", "b", "c"], start=0, return_delay=0.03, initial={"x": MBIT})
-    ds = simulate(net, 6, rtol=1e-7, atol=1e-10)
-    np.testing.assert_allclose(ds.entered.sel(link="c"), _conserved(ds, "a"), atol=1.0)
-    np.testing.assert_allclose(ds.entered.sel(link="b"), ds.entered.sel(link="a"), atol=1.0)
-    assert float(ds.backlog.sel(link=["a", "b"]).max()) == 0.0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 1e-7, 0.01])
 def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
@@ -92,18 +80,6 @@ def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
     assert rough.attrs["untracked_breaking_points"] > 0
     np.testing.assert_allclose(rough.rate[-1], fine.rate[-1], rtol=1e-5)
     np.testing.assert_allclose(rough.queueing_delay[-1], fine.queueing_delay[-1], atol=1e-6)
-
-
-def test_equal_flows_stay_equal_and_groups_do_not_matter() -> None:
-    net = one_link(buffer=200e3)
-    for k in range(3):
-        net.flow(f"f{k}", LDCC(w=20e3 + 0.0 * k), route=["l"], initial={"x": 3e5})
-        net.flow(f"r{k}", Reno, route=["l"], initial={"W": 5})
-    ds = simulate(net, 10)
-    assert list(ds.flow.values) == list(net.flow_names)
-    for name in ("f", "r"):
-        same = ds.rate.sel(flow=[f"{name}{k}" for k in range(3)]).values
-        np.testing.assert_allclose(same, same[:, :1].repeat(3, axis=1), rtol=1e-12)
 
 
 def test_the_history_is_bounded() -> None:

@@ -120,20 +120,6 @@ def test_small_steps_are_the_sawtooth() -> None:
         assert 0 < orbit.loss < binomial.loss(k, l, 1.0003e-4, 0.4, 1.0)
 
 
-@given(st.floats(1.05, 20), st.integers(0, 2**31))
-@settings(max_examples=20)
-def test_units_do_not_matter(scale: float, seed: int) -> None:
-    start = np.random.default_rng(seed).uniform(0.1, 0.3, 4)
-    run, other = (
-        fc.synchronized(
-            0.5, 0.5, 0.02 * by**1.5, 0.3 * by**0.5, by, initial=start * by, intervals=60
-        )
-        for by in (1.0, scale)
-    )
-    near_tie = np.min(np.abs(run.rates.sum(axis=1) - 1)) < 1e-9
-    assert near_tie or other.rates == pytest.approx(scale * run.rates, rel=1e-9)
-
-
 def test_flows_of_a_class_are_as_many_flows() -> None:
     one = fc.synchronized(0, 1, 5e3, 0.5, "1544 kbit/s", n=7, intervals=300)
     many = fc.synchronized(0, 1, 5e3, 0.5, C, initial=[C / 7] * 7, intervals=300)

@@ -19,20 +19,15 @@ PACKET, C = 12000.0, 30e6
 def network(
     flows: int, law: fc.Source = fc.ECF, link: fc.Link = fc.PAQMECF, far: float = 0.01
 ) -> fc.Network:
-    net = fc.Network().link(
-        "aqm", link, capacity=C, delay=0.02, buffer="400 packets", packet=PACKET
-    )
-    for i in range(flows):
-        net.flow(f"s{i}", law, route=["aqm"], access_delay=far, packet=PACKET)
-    return net
+    path = {"capacity": C, "delay": 0.02, "buffer": "400 packets", "packet": PACKET}
+    flow = {"law": law, "access_delay": far, "packet": PACKET}
+    return fc.dumbbell({f"s{i}": flow for i in range(flows)}, {"name": "aqm", "law": link, **path})
 
 
 def test_reports_arrive_one_way_after_each_period() -> None:
     far = 0.013
     ds = fc.simulate(network(2, far=far), 2)
-    begun = np.zeros(
-        4
-    )  # two more jumps each for routers that are not there: where the counts stand at the start
+    begun = np.zeros(4)  # where counts stand at the start, of routers that are not there
     wanted = [*begun, *np.repeat([0, *(0.16 * np.arange(1, 13) + far)], 2)]
     np.testing.assert_allclose(np.sort(ds.jump_time), wanted, atol=1e-12)
 
@@ -40,11 +35,7 @@ def test_reports_arrive_one_way_after_each_period() -> None:
 def outer_loop(
     steps: int, rate: float, queue: float, flows: int, old: bool, T: float, R: float
 ) -> np.ndarray:
-    """(6) to (12) as a recursion in bits, with the old rate coming for R more, the queue never
-    empty, nothing dropped.
-
-    No period is quiet here, so that the stall rule has nothing to say.
-    """
+    """(6) to (12) in bits, the old rate coming for R more; no period is quiet, nothing dropped."""
     r, q, rows = rate, queue, []
     for _ in range(steps):
         error = 0.028 * C - q
@@ -60,15 +51,13 @@ def outer_loop(
 @pytest.mark.parametrize("R", [0.02, 0.06])
 def test_the_rates_are_those_of_the_recursion(link: fc.Link, R: float) -> None:
     """One second with the inner loop's set point out of the way; three sources as one."""
-    params = {"T_s": 0.16 - R, "q_0": 2.0, "calm": 0.99999} | (
-        {"R": R} if link is fc.PAQMECF2 else {}
-    )
+    params = {"T_s": 0.16 - R, "q_0": 2.0, "calm": 0.99999}
+    params |= {"R": R} if link is fc.PAQMECF2 else {}
     net = network(3, fc.ECF(r_max=11e6), link(**params), far=R / 2)
     net = net.with_link("aqm", initial={"q": 0.03, "r": C}, buffer=None)
     periods = 0.16 * np.arange(1, 7)
-    ds = fc.simulate(
-        net, 1.0, t_eval=np.sort([*(periods + R / 2 + 1e-6), *(periods + 0.16 - 1e-9)])[:12][:11]
-    )
+    times = np.sort([*(periods + R / 2 + 1e-6), *(periods + 0.16 - 1e-9)])[:11]
+    ds = fc.simulate(net, 1.0, t_eval=times)
     start = 0.03 * C + 0.16 * 3e6  # 33 Mbit/s come during the first period
     wanted = outer_loop(6, 33e6, start, 3, link is fc.PAQMECF2, 0.16, R)
     total = ds.rate.sum("flow").values
@@ -78,9 +67,8 @@ def test_the_rates_are_those_of_the_recursion(link: fc.Link, R: float) -> None:
 
 
 def test_the_stall_rule_lowers_once_after_five_quiet_periods() -> None:
-    net = network(3, fc.ECF(r_max=10e6), fc.PAQMECF(forced=0.9)).with_link(
-        "aqm", initial={"q": 0.028}
-    )
+    net = network(3, fc.ECF(r_max=10e6), fc.PAQMECF(forced=0.9))
+    net = net.with_link("aqm", initial={"q": 0.028})
     ds = fc.simulate(net, 1.0, samples=1001)
     told = ds.PAQMECF_MD.values[:, 0]
     at = [ds.time.values[k] for k in np.flatnonzero(np.diff(told) < -0.05) + 1]
@@ -103,9 +91,7 @@ def test_equilibrium_is_the_outer_set_point_and_a_continuum_of_rates() -> None:
 
 
 def test_max_min_over_two_routers() -> None:
-    """Two nodes of 30 and 12 Mbit/s and different periods: 4, 4, 4 and 26, as water filling has
-    it.
-    """
+    """Two nodes of 30 and 12 Mbit/s and different periods: 4, 4, 4 and 26, by water filling."""
     net = fc.Network().link("one", fc.PAQMECF, capacity=30e6, delay=0.01, packet=PACKET)
     net.link("two", fc.PAQMECF(T_ECF=0.2, T_s=0.12), capacity=12e6, delay=0.01, packet=PACKET)
     routes = {"long": ["one", "two"], "a": ["two"], "b": ["two"], "c": ["one"]}
@@ -150,9 +136,7 @@ def test_two_queues_share_by_active_flows_and_drop_or_mark() -> None:
 
 
 def test_dccp_halves_when_one_packet_has_been_marked_since_the_last_round() -> None:
-    """At a constant mark ratio p it is a sawtooth of AIMD: about sqrt(1.5/p) packets on average
-    for small p.
-    """
+    """At a constant mark ratio p it is a sawtooth of AIMD, of about sqrt(1.5/p) packets."""
     net = fc.Network().link("l", marking(0.002), capacity=1e9, delay=0.05)
     net.flow("f", fc.DCCP, route=["l"], packet=PACKET, return_delay=0.05)
     ds = fc.simulate(net, 200, samples=20001)
@@ -160,20 +144,15 @@ def test_dccp_halves_when_one_packet_has_been_marked_since_the_last_round() -> N
     cycle = np.diff(ds.jump_time.values[5:]).mean() / 0.1  # round trips from half to whole window
     assert W.max() == pytest.approx(2 * W.min(), rel=0.02)
     assert cycle == pytest.approx(W.max() / 2, rel=0.02)
-    # a cycle has 3/8 top^2 packets, of which those after its first round trip and a half make one
-    # mark
+    # of the 3/8 top^2 packets of a cycle those after a round trip and a half make one mark
     top = W.max()
     assert 3 / 8 * top**2 == pytest.approx(1 / 0.002 + 1.5 * top / 2, rel=0.1)
 
 
 def test_few_packets_are_said_to_be_doubtful() -> None:
-    net = fc.Network().link("l", fc.RED, capacity=1e6, delay=0.02, buffer="100 packets")
-    for i in range(8):
-        net.flow(f"f{i}", fc.Reno, route=["l"])
-    assert (
-        "windows of 8 flows are below 3 packets"
-        in fc.simulate(net, 20, samples=201).attrs["warnings"]
-    )
+    link = {"law": fc.RED, "capacity": 1e6, "delay": 0.02, "buffer": "100 packets"}
+    run = fc.simulate(fc.dumbbell([fc.Reno] * 8, link), 20, samples=201)
+    assert "windows of 8 flows are below 3 packets" in run.attrs["warnings"]
     assert fc.simulate(network(2), 1).attrs["warnings"] == ""
 
 
@@ -182,20 +161,13 @@ def test_poisson_numbers_have_their_mean_whatever_the_interval(mean: float) -> N
     """By quadrature over the normal distribution: mean m, variance m but for 3/8, never below 0."""
     z, weight = np.polynomial.hermite_e.hermegauss(40)
     weight = weight / weight.sum()
-    values = {
-        "r1": mean,
-        "r2": 9.0 * mean + 9,
-        "r3": 9.0 * mean + 9,
-        "packet": 1.0,
-        "interval": 1.0,
-    }
+    values = {"r1": mean, **dict.fromkeys(("r2", "r3"), 9.0 * mean + 9), "packet": 1, "interval": 1}
     rate = fc.PoissonECF.out["rate"]
     symbols = sorted(rate.free_symbols, key=str)
     known = {str(s).replace("\\ell", "packet"): s for s in symbols}
     assert set(known) == {*values, "noise"}
-    number = lambdify([known["noise"], *(known[k] for k in values)], unfold(rate), "numpy")(
-        z, *values.values()
-    )
+    function = lambdify([known["noise"], *(known[k] for k in values)], unfold(rate), "numpy")
+    number = function(z, *values.values())
     assert number.min() >= 0
     assert weight @ number == pytest.approx(mean, rel=1e-12)
     assert weight @ (number - mean) ** 2 == pytest.approx(mean, abs=3 / 8 * min(1, 4 * mean))

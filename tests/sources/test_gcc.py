@@ -55,17 +55,14 @@ def test_losses_limit_it_by_the_tcp_friendly_rate() -> None:
 
 
 def test_the_estimate_does_not_run_away_while_losses_limit_what_is_sent() -> None:
-    """Beside a flow that fills the buffer the gradient is normal; A grows no more above `cap`
-    times what arrives.
-    """
+    """Beside a flow that fills the buffer A grows no more above `cap` times what arrives."""
     n = net(fc.GCC, buffer=0.02 * CAPACITY).flow("udp", fc.CBR(rate=1.5 * CAPACITY), route=["l"])
     late = fc.simulate(n, 60).isel(time=slice(100, None), flow=0)
     assert np.all(late.GCC_m == 1)
     assert np.ptp(late.GCC_A.values) == 0
     assert np.all(1.5 * late.rate < late.GCC_A)
-    np.testing.assert_allclose(
-        late.rate, response.tfrc(late.loss.values, late.rtt.values), rtol=1e-3
-    )
+    wanted = response.tfrc(late.loss.values, late.rtt.values)
+    np.testing.assert_allclose(late.rate, wanted, rtol=1e-3)
 
 
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
@@ -73,9 +70,7 @@ def test_the_adaptive_threshold_follows_the_gradient_within_its_bounds(rtol: flo
     ds = fc.simulate(net(fc.AdaptiveGCC), 60, samples=6001, rtol=rtol, atol=1e-3 * rtol)
     threshold = ds.AdaptiveGCC_gamma.values[:, 0]
     assert threshold[0] == pytest.approx(0.05)
-    assert threshold.min() >= 0.024 * (
-        1 - rtol
-    )  # when it is reached is found to the accuracy of the run
+    assert threshold.min() >= 0.024 * (1 - rtol)  # reached to the accuracy of the run
     assert threshold.min() < 0.04  # it falls while nothing happens
     assert np.max(np.diff(threshold)) > 1e-3  # and rises quickly
     assert float(ds.utilisation[3000:].mean()) > 0.9

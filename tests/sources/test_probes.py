@@ -31,13 +31,10 @@ PACKET = 8000.0
 
 
 def newcomer(law: fc.Source, others: int = 4, rtt: float = 0.1, until: float = 90.0) -> xr.Dataset:
-    """`law` arrives at 15 s at a link of 100 Mbit/s, where `others` FAST flows have shared an
-    empty queue fairly.
-    """
-    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay=rtt / 2)
-    for k in range(others):
-        net.flow(f"f{k}", fc.FAST, route=["l"], start=0.0, packet=PACKET)
-    net.flow("new", law, route=["l"], start=15.0, packet=PACKET)
+    """`law` arrives at 15 s where `others` FAST flows have shared an empty queue fairly."""
+    fast_flow = {"law": fc.FAST, "start": 0.0, "packet": PACKET}
+    flows = [*[fast_flow] * others, {"law": law, "start": 15.0, "packet": PACKET}]
+    net = fc.dumbbell(flows, {"capacity": "100 Mbit/s", "delay": rtt / 2})
     return fc.simulate(net, until, samples=141, rtol=1e-6)
 
 
@@ -48,20 +45,12 @@ def share(ds: xr.Dataset, time: float) -> float:
 
 
 def test_the_correction_is_that_of_the_formula() -> None:
-    """What it takes for propagation after the probe, RTT - delta, is `corrected_delay` of what
-    it took before.
-    """
+    """After the probe RTT - delta is `corrected_delay` of what it was before."""
     law = fc.with_estimator(fc.FAST)
     after = unfold(RTT - law.jumps[1].reset[delta])
     named = {s.name: s for s in fast.corrected_delay.arguments}
-    values = {
-        "theta": theta,
-        "alpha": alpha,
-        "x0": x0,
-        "d_hat": d_hat,
-        "t_eps": rounds * r0,
-        "delta_r": r0 - RTT,
-    }
+    values = {"theta": theta, "alpha": alpha, "x0": x0, "d_hat": d_hat}
+    values |= {"t_eps": rounds * r0, "delta_r": r0 - RTT}
     form = fast.corrected_delay.form.subs({named[name]: v for name, v in values.items()})
     inner = after.replace(
         lambda f: f.func.__name__ == "Max", lambda f: max(f.args, key=lambda a: len(a.free_symbols))
@@ -73,16 +62,11 @@ def test_the_correction_is_that_of_the_formula() -> None:
 
 @pytest.mark.parametrize("theta", [-0.5, 0.1])
 def test_probes_of_both_signs_find_the_delay(theta: float) -> None:
-    """With theta > 0 the queue falls below what the newcomer met, which alone is no propagation
-    delay.
-    """
+    """With theta > 0 the queue falls below what the newcomer met: no propagation delay alone."""
     law = fc.with_estimator(fc.FAST(pace=0.3))(wait=120, theta=theta)
-    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="100 ms")
-    for k in range(2):
-        net.flow(
-            f"f{k}", fc.FAST(pace=0.3), route=["l"], start=0.0, packet=PACKET, initial={"w": 1300}
-        )
-    net.flow("new", law, route=["l"], start=15.0, packet=PACKET)
+    old = {"law": fc.FAST(pace=0.3), "start": 0.0, "packet": PACKET, "initial": {"w": 1300}}
+    flows = {"f0": old, "f1": old, "new": {"law": law, "start": 15.0, "packet": PACKET}}
+    net = fc.dumbbell(flows, {"capacity": "100 Mbit/s", "delay": "100 ms"})
     run = fc.simulate(net, 137.0, t_eval=[134.9, 137.0], rtol=1e-8)
     taken = (run.rtt - run.FASTEstimator_delta).sel(flow="new").values
     assert taken[0] == pytest.approx(0.2 + 2 * 50 / 12500, rel=1e-4)

@@ -40,9 +40,8 @@ def test_the_rate_is_the_equation_over_the_average_interval() -> None:
     intervals = np.array([run[name].values[:, 0] for name in NAMES])
     weights = np.array(WEIGHTS, dtype=float)
     mean = np.maximum(weights @ intervals[1:], weights @ intervals[:-1]) / weights.sum()
-    assert run.rate.values[:, 0] == pytest.approx(
-        response.tfrc(1 / mean, run.rtt.values[:, 0]), rel=1e-6
-    )
+    wanted = response.tfrc(1 / mean, run.rtt.values[:, 0])
+    assert run.rate.values[:, 0] == pytest.approx(wanted, rel=1e-6)
 
 
 def test_it_fills_the_link_with_few_losses() -> None:
@@ -59,9 +58,7 @@ def test_the_fluid_rests_at_the_equation() -> None:
 
 
 def test_slow_start_doubles_each_round_trip_until_one_packet_is_marked() -> None:
-    """News of v0 (2^k - 1) packets has come k + 1 round trips after the start; then the
-    intervals are those of R.
-    """
+    """News of v0 (2^k - 1) packets has come k + 1 round trips after the start."""
     p, trip, v0, size = 0.002, 0.1, 3.0, 8000.0
     net = fc.Network().link("l", marking(p), capacity=1e9, delay=trip / 2)
     net.flow("f", fc.SlowStartTFRC(v0=v0), route=["l"], packet=size, return_delay=trip / 2, start=0)
@@ -71,36 +68,23 @@ def test_slow_start_doubles_each_round_trip_until_one_packet_is_marked() -> None
     times = np.array([0.01, 1.5 * trip, 2.5 * trip, 6.5 * trip, end + 1e-6])
     run = fc.simulate(net, 60, t_eval=[*times, 60], rtol=1e-9)
     np.testing.assert_allclose(run.jump_time, [end], rtol=1e-8)
-    np.testing.assert_allclose(
-        run.rate[:4, 0], size * v0 * 2.0 ** np.array([0, 1, 2, 6]) / trip, rtol=1e-9
-    )
+    rate = run.rate.values[:, 0]
+    np.testing.assert_allclose(rate[:4], size * v0 / trip * np.array([1, 2, 4, 64]), rtol=1e-9)
     assert run.SlowStartTFRC_I8.values[4, 0] == pytest.approx(2 / 3 * window**2, rel=1e-4)
-    assert float(run.rate[4, 0]) == pytest.approx(
-        response.tfrc(1.5 / window**2, trip, size), rel=1e-3
-    )
-    assert float(run.rate[4, 0]) == pytest.approx(
-        size * window / trip, rel=0.01
-    )  # the first term is nearly all
-    event = float(run.rate[5, 0]) * trip / size * p  # packets marked a round trip
-    assert float(run.rate[5, 0]) == pytest.approx(
-        response.tfrc(p / (1 + event), trip, size), rel=1e-3
-    )
+    assert rate[4] == pytest.approx(response.tfrc(1.5 / window**2, trip, size), rel=1e-3)
+    assert rate[4] == pytest.approx(size * window / trip, rel=0.01)  # the first term is nearly all
+    event = rate[5] * trip / size * p  # packets marked a round trip
+    assert rate[5] == pytest.approx(response.tfrc(p / (1 + event), trip, size), rel=1e-3)
 
 
 def test_no_more_is_sent_than_twice_what_is_received() -> None:
-    """In slow start over a narrow link, and where the equation would allow more: once the
-    capacity has fallen.
-    """
-    most = []
+    """In slow start over a narrow link, and where the equation would allow more."""
+    most, capacity = [], [(0, 20e6), (10, 0.2e6)]
     for t_mbi in (64, 1e-6):  # with a packet a microsecond there is no limit after slow start
-        net = fc.Network().link(
-            "l", fc.DropTail, capacity=[(0, 20e6), (10, 0.2e6)], delay="25 ms", buffer="1 Mbit"
-        )
-        net.flow("f", fc.SlowStartTFRC(t_mbi=t_mbi), route=["l"], return_delay="25 ms")
-        run = fc.simulate(net, 20, samples=4001)
+        path = {"capacity": capacity, "delay": "25 ms", "buffer": "1 Mbit"}
+        run = fc.simulate(fc.dumbbell([fc.SlowStartTFRC(t_mbi=t_mbi)], path), 20, samples=4001)
         rate, time = run.rate.values[:, 0], run.time.values
-        # no more than a round trip of doubling once the queue stands, where the window alone would
-        # come to 1.7 times
+        # a round trip of doubling once the queue stands; the window alone would come to 1.7 times
         assert rate[time < 10].max() == pytest.approx(2 * 20e6, rel=1e-6)
         most.append(rate[time > 11].max())  # news of the narrow link has come
     assert most[0] <= 2 * 0.2e6 * (1 + 1e-6)

@@ -11,10 +11,11 @@ from sympy import diff, simplify, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import LawError
-from fluidcc.formulas import delay_aimd, fast
+from fluidcc.formulas import delay_aimd, fast, response
 from fluidcc.laws import Tick
-from fluidcc.sources._windows import low, paced
+from fluidcc.sources._windows import acked, low, paced
 from fluidcc.symbols import RTT as RTT_SYMBOL
+from fluidcc.symbols import plain, unfold
 
 C, PACKET, RTT = 100e6, 8000.0, 0.04
 
@@ -30,26 +31,14 @@ def dumbbell(
 
 @pytest.fixture(scope="module")
 def arrivals() -> xr.Dataset:
-    return fc.simulate(
-        dumbbell(fc.FAST, [0.0, 15.0, 30.0]), 50.0, t_eval=[14.9, 29.9, 49.9], rtol=1e-7
-    )
+    net = dumbbell(fc.FAST, [0.0, 15.0, 30.0])
+    return fc.simulate(net, 50.0, t_eval=[14.9, 29.9, 49.9], rtol=1e-7)
 
 
 def test_successive_arrivals_settle_at_the_recursion(arrivals: xr.Dataset) -> None:
     backlog, rate = fast.arrival_recursion(3, C / PACKET, 50.0)
     np.testing.assert_allclose(arrivals.backlog.values[:, 0] / PACKET, backlog, rtol=5e-3)
     np.testing.assert_allclose(arrivals.rate.values / PACKET, rate, rtol=2e-2, atol=1.0)
-
-
-def test_what_is_in_flight_is_the_window(arrivals: xr.Dataset) -> None:
-    on = arrivals.rate.values > 0
-    np.testing.assert_allclose(arrivals.FAST_F.values[on], arrivals.FAST_w.values[on], rtol=1e-4)
-    filled = (
-        arrivals.rate.values[on]
-        * (RTT + np.repeat(arrivals.queueing_delay.values, 3, axis=1)[on])
-        / PACKET
-    )
-    np.testing.assert_allclose(filled, arrivals.FAST_w.values[on], rtol=5e-3)
 
 
 def test_a_flow_sees_the_queue_above_what_it_met(arrivals: xr.Dataset) -> None:
@@ -68,17 +57,10 @@ def test_the_static_window_settles_at_the_same_rates_with_a_gain_that_suits_it()
 
 @pytest.mark.parametrize("law", [fc.FAST, fc.HTCP(beta_max=0.7), fc.DelayAIMD])
 def test_a_flow_without_start_begins_with_an_empty_path(law: fc.Source) -> None:
-    """A rate that had always been there would fill the path with data which the clock sends
-    round for ever.
-    """
-    net = fc.Network().link("l", fc.DropTail, capacity=C, delay=RTT / 2, buffer=1000 * PACKET)
-    runs = [
-        fc.simulate(
-            net.copy().flow("f", law, route=["l"], start=start, packet=PACKET, initial={"w": 200}),
-            10.0,
-        )
-        for start in (None, 0)
-    ]
+    """A rate that had always been there would fill the path with data, sent round for ever."""
+    flow = {"law": law, "packet": PACKET, "initial": {"w": 200}}
+    link = {"capacity": C, "delay": RTT / 2, "buffer": 1000 * PACKET}
+    runs = [fc.simulate(fc.dumbbell([{**flow, "start": s}], link), 10.0) for s in (None, 0)]
     xr.testing.assert_equal(*(r.drop_vars("final_state") for r in runs))
     flight = runs[0][f"{law.name}_F"].values[-1, 0]
     under_way = (RTT + runs[0].queueing_delay.values[-1, 0]) * C / PACKET
@@ -87,32 +69,26 @@ def test_a_flow_without_start_begins_with_an_empty_path(law: fc.Source) -> None:
 
 
 def test_a_flow_without_start_goes_on_at_a_restart_and_another_joins_it() -> None:
-    net = (
-        fc.Network()
-        .link("l", fc.DropTail, capacity=C, delay=RTT / 2)
-        .flow("a", fc.FAST, route=["l"], packet=PACKET)
-    )
+    net = fc.Network().link("l", fc.DropTail, capacity=C, delay=RTT / 2)
+    net.flow("a", fc.FAST, route=["l"], packet=PACKET)
     first = fc.simulate(net, 5.0, samples=2, rtol=1e-8)
     whole = fc.simulate(net, 8.0, t_eval=[8.0], rtol=1e-8)
     on = fc.simulate(net, 8.0, t_eval=[8.0], rtol=1e-8, restart=first)
     np.testing.assert_allclose(on.FAST_F.values, whole.FAST_F.values, rtol=1e-6)
-    joined = fc.simulate(
-        net.flow("b", fc.FAST, route=["l"], packet=PACKET), 20.0, samples=3, restart=first
-    )
+    net.flow("b", fc.FAST, route=["l"], packet=PACKET)
+    joined = fc.simulate(net, 20.0, samples=3, restart=first)
     assert joined.rate.values[0, 1] > 0
     assert joined.rate.values[-1, 1] > joined.rate.values[-1, 0] > 0
 
 
 @pytest.mark.parametrize(("law", "window", "buffer"), [
-    (fc.PlainDelayAIMD, 600, 100), (fc.DelayAIMD(slope=0, coefficient=0), 841.5, 400), (fc.HTCP,
-    880, 100),
+    (fc.PlainDelayAIMD, 600, 100), (fc.DelayAIMD(slope=0, coefficient=0), 841.5, 400),
+    (fc.HTCP, 880, 100),
 ])  # fmt: skip
 def test_an_exact_clock_takes_every_jump_round_and_round(
     law: fc.Source, window: float, buffer: int
 ) -> None:
-    """The rate of the first burst jumps, and comes round as it is: each jump stands where the
-    first one landed.
-    """
+    """The rate of the first burst jumps, and comes round as it is, to where it landed first."""
     net = fc.Network().link("l", fc.DropTail, capacity=50e6, delay=0.06, buffer=buffer * PACKET)
     net.flow("f", law(pace=0), route=["l"], start=0, packet=PACKET, initial={"w": window})
     run = fc.simulate(net, 6.0, samples=6001, rtol=1e-10, atol=1e-13)
@@ -125,9 +101,7 @@ def test_an_exact_clock_takes_every_jump_round_and_round(
 
 
 def test_windows_at_their_least_stay_under_way() -> None:
-    """Twenty flows that want a hundredth of a packet in the queue have one each in flight: the
-    queue is the rest.
-    """
+    """Twenty flows have a packet each in flight, however short a queue they want."""
     net = dumbbell(fc.Vegas(alpha=0.01), [0.0] * 20, capacity=1e6)
     run, rest = fc.simulate(net, 20.0, samples=3, rtol=1e-8), fc.equilibrium(net)
     queue = 20 * PACKET / 1e6 - RTT
@@ -157,24 +131,17 @@ def test_small_windows_are_told_of_at_an_equilibrium_and_with_a_verdict() -> Non
 
 
 def test_a_late_ledbat_flow_starves_the_first() -> None:
-    """Each adds its target to what it takes for propagation: the latecomer stops when the other is
-    at its least, 2.
+    """Each adds its target to what it takes for propagation, until the first is at its least, 2.
 
-    Until then growth and fall cancel, so that the queue is the target and half of what the
-    latecomer met.
+    Till then growth and fall cancel: the queue is the target and half of what the latecomer met.
     """
     target = met = 0.02
-    ds = fc.simulate(
-        dumbbell(fc.LEDBAT(target=target), [0.0, 40.0], 10e6),
-        120.0,
-        t_eval=[44, 46, 120],
-        rtol=1e-8,
-    )
+    net = dumbbell(fc.LEDBAT(target=target), [0.0, 40.0], 10e6)
+    ds = fc.simulate(net, 120.0, t_eval=[44, 46, 120], rtol=1e-8)
     taken = ds.rtt.values[:, 1] - ds.LEDBAT_delta.values[:, 1]
     assert taken == pytest.approx(np.full(3, RTT + met), rel=1e-5)
-    assert ds.queueing_delay.values[:, 0] == pytest.approx(
-        [target + met / 2] * 2 + [target + met], rel=2e-3
-    )
+    queues = [target + met / 2] * 2 + [target + met]
+    assert ds.queueing_delay.values[:, 0] == pytest.approx(queues, rel=2e-3)
     first = ds.LEDBAT_w.values[:, 0]
     a_round_trip = (first[1] - first[0]) / 2 * (RTT + target + met / 2)
     assert a_round_trip == pytest.approx(-met / (2 * target), rel=1e-2)
@@ -184,10 +151,9 @@ def test_a_late_ledbat_flow_starves_the_first() -> None:
 @pytest.fixture(scope="module")
 def sawtooth() -> xr.Dataset:
     """Fig. 2 of the paper: 50 Mbit/s, 120 ms, a buffer of 400 packets, tau0 = 20 ms."""
-    net = fc.Network().link(
-        "l", fc.DropTail, capacity="50 Mbit/s", delay="60 ms", buffer="400 packets"
-    )
-    net.flow("f", fc.PlainDelayAIMD, route=["l"], start=0, packet=PACKET, initial={"w": 600})
+    flow = {"law": fc.PlainDelayAIMD, "start": 0, "packet": PACKET, "initial": {"w": 600}}
+    link = {"capacity": "50 Mbit/s", "delay": "60 ms", "buffer": "400 packets"}
+    net = fc.dumbbell([flow], link)
     return fc.simulate(net, 30.0, samples=3001, rtol=1e-7)
 
 
@@ -201,9 +167,7 @@ def test_delay_based_backoffs_are_periodic_and_keep_the_link_busy(sawtooth: xr.D
 
 
 def test_the_queue_swings_between_nearly_empty_and_the_threshold(sawtooth: xr.Dataset) -> None:
-    """News of the threshold comes a round trip late: the queue goes on growing by what the
-    window grows in it.
-    """
+    """News of the threshold comes a round trip late, in which the window goes on growing."""
     tail = sawtooth.sel(time=slice(20.0, None))
     top, low = float(tail.queueing_delay.max()), float(tail.queueing_delay.min())
     growth = delay_aimd.increase(2.63) / (50e6 / PACKET)  # seconds of queue a round trip
@@ -213,10 +177,9 @@ def test_the_queue_swings_between_nearly_empty_and_the_threshold(sawtooth: xr.Da
 
 def test_a_loss_halves_nothing_but_leaves_beta() -> None:
     """H-TCP on a short buffer: beta is the ratio of the round trips, within its bounds."""
-    net = fc.Network().link(
-        "l", fc.DropTail, capacity="20 Mbit/s", delay="30 ms", buffer="100 packets"
-    )
-    net.flow("f", fc.HTCP, route=["l"], start=0, packet=PACKET, initial={"w": 100})
+    flow = {"law": fc.HTCP, "start": 0, "packet": PACKET, "initial": {"w": 100}}
+    link = {"capacity": "20 Mbit/s", "delay": "30 ms", "buffer": "100 packets"}
+    net = fc.dumbbell([flow], link)
     ds = fc.simulate(net, 20.0, samples=20001, rtol=1e-7)
     window = ds.HTCP_w.values[:, 0]
     drops = np.flatnonzero(np.diff(window) < -10)
@@ -230,27 +193,23 @@ def test_a_flow_that_never_saw_its_path_empty_is_told_of() -> None:
     """The second FAST flow meets the 4 ms that the first one keeps in the queue."""
     warned = fc.simulate(dumbbell(fc.FAST, [0.0, 10.0]), 15.0, samples=151).attrs["warnings"]
     assert "flow 'f1' has never seen its path empty" in warned
-    assert (
-        "it knows is 44 ms, that of the empty path 40 ms, so it takes 4 ms of queue for "
-        "propagation: start it on an empty path" in warned
-    )
+    assert "it knows is 44 ms, that of the empty path 40 ms, so it takes 4 ms of queue" in warned
+    assert "start it on an empty path" in warned
     assert fc.simulate(dumbbell(fc.FAST, [0.0, 0.0]), 5.0, samples=51).attrs["warnings"] == ""
 
 
 @pytest.mark.parametrize("name", ["delta_p", "gamma", "pace", "trickle"])
 def test_parts_of_one_are_at_most_one(name: str) -> None:
     assert fc.DelayAIMD(**{name: 1}).parameter(name) == 1
-    with pytest.raises(
-        LawError, match=f"DelayAIMD: parameter {name} is 1.01, but must be at most 1"
-    ):
+    says = f"DelayAIMD: parameter {name} is 1.01, but must be at most 1"
+    with pytest.raises(LawError, match=says):
         fc.DelayAIMD(**{name: 1.01})
 
 
 def test_a_threshold_below_the_smallest_queue_is_told_of() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity="20 Mbit/s", delay="30 ms")
-    net.flow(
-        "f", fc.PlainDelayAIMD(tau0=0.004), route=["l"], start=0, packet=PACKET, initial={"w": 160}
-    )
+    law = fc.PlainDelayAIMD(tau0=0.004)
+    net.flow("f", law, route=["l"], start=0, packet=PACKET, initial={"w": 160})
     quiet = fc.simulate(net, 20.0, samples=2001).attrs["warnings"]
     assert quiet == ""
     net.flow("others", fc.CBR(rate=19.9e6), route=["l"], start=5)
@@ -282,3 +241,39 @@ def test_the_smallest_round_trip_can_be_taken_anew_every_so_many_seconds() -> No
 def test_acknowledgements_are_smoothed_over_one_round_trip(law: fc.Source) -> None:
     """A mean of the past with weights exp(-t/RTT)/RTT: its time constant is the round trip."""
     assert simplify(diff(law.flow[paced], paced) + 1 / RTT_SYMBOL) == 0
+
+
+# --- H-TCP's increase, in a law and in closed forms -----------------------------------------------
+
+
+def test_the_law_grows_by_the_increase_of_equation_2() -> None:
+    law = fc.PlainDelayAIMD
+    named = {plain(s): s for s in (*law.flow, *law.params)}
+    per_ack = unfold(
+        law.flow[named["w"]] / acked
+    )  # (1): alpha over the window at each acknowledgement
+    growth = (per_ack * named["w"]).subs({named["alpha"]: 1, named["slope"]: 10})
+    form = delay_aimd.increase.form.subs(
+        {s: named[plain(s)] for s in delay_aimd.increase.arguments}, simultaneous=True
+    )
+    assert simplify(growth - form) == 0
+
+
+@pytest.mark.parametrize("epoch", [0.4, 1.0, 3.0, 12.0])
+def test_the_response_function_is_the_sawtooth_of_the_same_increase(epoch: float) -> None:
+    """Packets of an epoch: the window at its start and its growth, integrated over the epoch by
+    quadrature.
+    """
+    from scipy.integrate import quad
+
+    beta, rtt, late = 0.5, 0.1, 1.0
+    growth = lambda t: 2 * (1 - beta) * delay_aimd.epoch_growth(t, rtt, 0.25, late)  # noqa: E731
+    start = beta / (1 - beta) * growth(epoch)
+    sent = quad(
+        lambda t: (start + growth(max(t, 1e-12))) / rtt,
+        0,
+        epoch,
+        points=[min(late, epoch)],
+        epsrel=1e-12,
+    )[0]
+    assert 1 / response.htcp(epoch, rtt, beta, late).p == pytest.approx(sent, rel=1e-9)

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import fluidcc as fc
-from fluidcc.base.errors import InvalidInput, ScenarioError, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.cli import main
 from fluidcc.sweeps.files import check_output, load_sweep, save, table
 
@@ -62,30 +62,6 @@ def test_a_file_is_the_call(tmp_path: Path) -> None:
     what: Any = scenario.net, grid, ["mean_rate", "equilibrium_rtt"]
     wanted = fc.sweep(*what, until=3, window=(1, 3), rtol=1e-7)
     xr.testing.assert_equal(ds, wanted)
-
-
-MISTAKES = [
-    ('scenario = "small.toml"', 'scenario = "smal"', "scenario: smal: no such file"),
-    ('measure = ["mean_rate", "equilibrium_rtt"]', "",
-     "measure is missing; give the name of a measure"),
-    ("until =", "untl =", "untl: there is no such key here; did you mean 'until'"),
-    ("beta = [0.1, 0.2]", "beta = true", "grid.beta is True; give a list of values"),
-    ('window = ["1 s", "3 s"]', 'window = "1 s"', "window is '1 s'; give two times"),
-    ('"flows.a.params.eta"', '"flows.c.params.eta"',
-     "set: small.toml, flows.c.params.eta: there is no flow 'c'"),
-    ("[grid]", "[grid", "is not TOML"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "new", "says"), MISTAKES, ids=[m[2][:30] for m in MISTAKES])
-def test_mistakes_name_file_key_value_and_remedy(
-    tmp_path: Path, old: str, new: str, says: str
-) -> None:
-    assert old in GOOD
-    with pytest.raises(ScenarioError) as caught:
-        load_sweep(write(tmp_path, GOOD.replace(old, new)))
-    assert str(caught.value).startswith("sweep.toml")
-    assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr", ".csv", ".parquet"])

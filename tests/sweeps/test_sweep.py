@@ -13,6 +13,7 @@ import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, SweepFailed, UnknownName
 from fluidcc.sweeps import targets
 from fluidcc.sweeps.grid import make_grid
+from tests.hybrid_laws import aimd, alone
 
 
 def network() -> fc.Network:
@@ -159,49 +160,28 @@ def test_nothing_to_measure_at_all_is_an_error() -> None:
         fc.sweep(lambda p: p["x"] / 0, {"x": [1, 2]})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
-def test_the_result_is_the_same_however_computed(executor: str) -> None:
-    grid = {"beta": np.linspace(0.1, 0.3, 4), "w": [2e4, 3e4]}
-    given: Any = (network(), grid, ["mean_rate", "equilibrium_rtt"])
-    once = fc.sweep(*given, until=3, executor="serial", chunk=8)
-    again = fc.sweep(*given, until=3, executor=executor, workers=2, chunk=3)
-    for name in ("mean_rate", "equilibrium_rtt"):
-        assert again[name].values.tobytes() == once[name].values.tobytes()
-
-
 MISTAKES: list[tuple[type[Exception], dict[str, Any], str]] = [
     (UnknownName, {"grid": {"bita": [1]}}, "did you mean 'beta'"),
     (UnknownName, {"grid": {"c.beta": [1]}}, "no flow or link 'c'"),
     (InvalidInput, {"grid": {"beta": []}}, "at least one"),
     (InvalidInput, {"grid": {"beta": [0.1, 0.1]}}, "twice"),
-    (InvalidInput, {"grid": {"beta": 0.1}}, "give a list of values"),
     (InvalidInput, {"grid": {"beta": np.ones((2, 2))}}, "lists in a list"),
-    (InvalidInput, {"grid": {"beta": [0.1, float("nan")]}},
-     "axis 'beta' of the grid has the value nan"),
     (InvalidInput, {"grid": {"beta": ["0.1 s"]}},
      "axis 'beta' of the grid is '0.1 s', a time; give a plain"),
     (InvalidInput, {"grid": {"beta": [0.1], "a.beta": [0.2]}}, "both set beta of 'a'"),
     (InvalidInput, {"grid": {"buffer": ["50 ms", "25 packets"]}},
      "axis 'buffer' of the grid is '50 ms'"),
-    (InvalidInput, {"grid": [0.1]}, "give axes by name"),
-    (InvalidInput, {"until": -1}, "until is -1; give a positive time"),
-    (InvalidInput, {"seed": 1.5}, "seed is 1.5"),
     (InvalidInput, {"max_step": "1 bit"}, "max_step is '1 bit'"),
     (InvalidInput, {"executor": "tcp://host:1"}, "here distributed.Client('tcp://host:1')"),
     (InvalidInput, {"net": "ldcc_fig5"}, "fluidcc.Scenario.load('ldcc_fig5')"),
     (InvalidInput, {"grid": {"capacity": [-1.0]}}, "capacity of link 'l'"),
     (InvalidInput, {"grid": {"a.rtt": ["20 ms"]}}, "rtt of flow 'a' is 0.02 s, and its way there"),
     (UnknownName, {"measure": "mean_rat"}, "mean_rate"),
-    (InvalidInput, {"measure": None}, "measure is missing"),
-    (InvalidInput, {"measure": ["mean_rate", "mean_rate"]}, "two measures"),
     (InvalidInput, {"until": None}, "give until="),
     (InvalidInput, {"window": (5, 99)}, "window"),
     (InvalidInput, {"executor": "cluster"}, "Dask client"),
-    (InvalidInput, {"progress": "yes"}, "progress is 'yes'"),
     (InvalidInput, {"rtoll": 1}, "no argument 'rtoll'"),
     (InvalidInput, {"step": "20 ms"}, "step is '20 ms'; steps follow from rtol and atol"),
-    (InvalidInput, {"net": 3}, "give a Network"),
 ]  # fmt: skip
 
 
@@ -258,3 +238,68 @@ def test_grids_that_cannot_be_are_refused_before_memory_is_taken(
 ) -> None:
     with pytest.raises(InvalidInput, match=says):
         fc.sweep(network(), grid, "stable")
+
+
+# --- measures -------------------------------------------------------------------------------------
+
+
+def two_flows(eta: float = 0.4) -> fc.Network:
+    return fc.dumbbell([fc.LDCC(eta=eta)] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+
+
+def test_periods_of_limit_cycles_follow_the_closed_form() -> None:
+    """A linear sawtooth: up by `slope` until the full buffer is heard of, then by 1 - b."""
+    delay, back, slope, b = 0.025, 0.04, 1e6, 0.5
+    net = alone(aimd(beta=b), return_delay=back)
+    grid = {"capacity": [8e6, 10e6], "buffer": [2e5, 3e5]}
+    ds = fc.sweep(net, grid, "limit_cycle_period", executor="serial")
+    loop, over = ds.buffer / ds.capacity + delay + back, np.sqrt(2 * ds.buffer / slope)
+    wanted = b * (ds.capacity + slope * (over + loop)) / slope
+    wanted = wanted.transpose("capacity", "buffer")
+    np.testing.assert_allclose(ds.limit_cycle_period, wanted, rtol=1e-10)
+    assert ds.limit_cycle_period.attrs["units"] == "s"
+
+
+def test_a_critical_value_is_where_the_critical_gain_is_one() -> None:
+    grid = {"capacity": ["2 Mbit/s", "6 Mbit/s"]}
+    ds = fc.sweep(two_flows(), grid, ["critical_eta", "stable"], executor="serial")
+    assert ds.stable.all()
+    for c, eta in zip(ds.capacity.values, ds.critical_eta.values, strict=True):
+        below, above = 0.98 * eta, 1.02 * eta
+        net = two_flows().with_link("bottleneck", capacity=c)
+        measures = ["stable", "critical_gain", "gain_margin", "decay_rate", "rightmost_root"]
+        both = fc.sweep(net, {"eta": [below, eta, above]}, measures)
+        assert both.stable.values[[0, 2]].tolist() == [True, False]
+        gains = both.critical_gain.values
+        assert gains[0] > 1 > gains[2]
+        assert gains[1] == pytest.approx(1, abs=1e-6)
+        assert gains[0] == both.gain_margin.values[0]
+        np.testing.assert_array_equal(both.decay_rate, -both.rightmost_root.real)
+        assert both.decay_rate.values[0] > 0 > both.decay_rate.values[2]
+
+
+def test_a_measure_that_fails_everywhere_is_told_and_the_others_go_on() -> None:
+    measures = {"a": "limit_cycle_period", "b": "critical_etta", "c": "stable"}
+    ds = fc.sweep(two_flows(), {"capacity": [2e6, 3e6]}, measures, executor="serial")
+    assert ds.c.all()
+    assert ds.attrs["failed"] == 2
+    assert np.isnan(ds.a).all()
+    for says in ("a: Unsupported: no law of the two_flows jumps", "b: UnknownName:", "mean 'eta'"):
+        assert says in ds.error.values[1]
+
+
+@pytest.mark.parametrize("name", ["critical", "critical_", "decay", "limit_cycle"])
+def test_names_that_are_nearly_right(name: str) -> None:
+    with pytest.raises(UnknownName, match="there is no measure"):
+        fc.sweep(two_flows(), {"capacity": [2e6]}, name)
+
+
+def test_what_a_function_returns_must_be_numbers() -> None:
+    def measured(p: Any) -> Any:
+        return "three" if p["x"] == 3 else {"a": p["x"], "b": np.ones(2)}
+
+    ds = fc.sweep(measured, {"x": [1, 2, 3]}, executor="serial")
+    assert ds.b.dims == ("x", "b_0")
+    assert "returned 'three'; return a number, an array or a mapping" in ds.error.values[2]
+    with pytest.raises(InvalidInput, match="two measures are named 'stable'"):
+        fc.sweep(two_flows(), {"eta": [0.4]}, ["stable", "stable"])

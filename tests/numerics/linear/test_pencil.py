@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fluidcc.numerics.linear.compiled.elimination import framed, pivoted
+from fluidcc.numerics.linear.compiled.elimination import pivoted
 from fluidcc.numerics.linear.pencil import Pencil, pencils, separator, with_sums
 from fluidcc.numerics.linear.wiring import Blocks
 
@@ -48,13 +48,6 @@ def test_determinant_and_response_stay_when_sums_are_named(
     s = np.array([0.1 + 0.3j, 2j, -0.5 + 7j, 1.0, 0])
     for one, other in zip(named.values(s), plain.values(s), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
-
-
-def test_nothing_is_named_where_nothing_is_alike() -> None:
-    rng = np.random.default_rng(0)
-    A, B, C, D = (rng.normal(size=(1, *shape)) for shape in ((4, 4), (4, 9), (8, 4), (8, 9)))
-    full, _ = framed(A, B, C, D, np.ones((1, 5)), np.zeros(1))
-    assert with_sums(full, slice(4, 9)) is full
 
 
 def test_one_sum_and_its_multiples() -> None:

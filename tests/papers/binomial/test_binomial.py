@@ -8,37 +8,11 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.base.errors import InvalidInput
 from fluidcc.papers.binomial import figures as figures_binomial
 from fluidcc.papers.binomial.cycles import climb, cycles_to_fairness
-from fluidcc.papers.binomial.runs import T1, fig5
+from fluidcc.papers.binomial.runs import fig5
 from fluidcc.plotting import convergence_plane
 from tests.papers.rows import outcome
-
-
-def plain_loop(k: float, l: float, lam: float, sigma: float, n: int, intervals: int) -> float:
-    """Loss of Section V-B by a loop over one common rate, after a tenth of it."""
-    x, lost, sent = T1 / n, 0.0, 0.0
-    for i in range(intervals):
-        if 10 * i > intervals:
-            sent += n * x
-            lost += max(n * x - T1, 0.0)
-        x = x - sigma * x**l if n * x > T1 else x + lam * x**-k
-    return lost / sent
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scheme", "powers", "constants"),
-    [("AIMD1", (0, 1), (5e3, 0.5)), ("AIMD2", (0, 1), (50e3, 0.5)), ("IIAD", (1, 0), (1e8, 5e3))],
-)
-@pytest.mark.parametrize("n", [7, 100])
-def test_figure_5_by_a_plain_loop(
-    scheme: str, powers: tuple[int, int], constants: tuple[float, float], n: int
-) -> None:
-    assert fig5(scheme)[n - 1] == pytest.approx(
-        plain_loop(*powers, *constants, n, 60_000), rel=5e-3
-    )
 
 
 def test_losses_of_100_flows_by_hand() -> None:
@@ -110,11 +84,3 @@ def test_the_plane_has_its_lines() -> None:
     assert np.ptp(lines["fairness line"], axis=1) == pytest.approx([0, 0])
     assert lines["equi-fairness line"][1, 1] / lines["equi-fairness line"][1, 0] == pytest.approx(4)
     assert len(lines["AIMD"]) == 3
-
-
-@pytest.mark.parametrize(
-    ("rates", "capacity"), [([[1, 2, 3]], 1), ([], 1), ([[1, np.nan]], 1), ([[1, 2]], 0)]
-)
-def test_planes_are_of_pairs(rates: list[list[float]], capacity: float) -> None:
-    with pytest.raises(InvalidInput):
-        convergence_plane(rates, capacity)
