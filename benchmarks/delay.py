@@ -23,6 +23,7 @@ from numba import njit
 import fluidcc as fc
 from benchmarks.speed import Row, Skipped
 from fluidcc.laws.delay_equations import compiled_equations
+from tests.numerics.dde.test_kinks import small_steps
 
 __all__ = ["mackey_glass", "mosquitoes"]
 
@@ -244,39 +245,6 @@ def _mosquitoes(x: Callable[[int, Any], Any], t: Any, cos: Callable[[Any], Any])
     ]
 
 
-@njit
-def _small_steps(fun: Any, lags: Any, history: Any, end: float, steps: int) -> Any:
-    """By the classical method on its own cubic Hermite polynomials; lags longer than a step."""
-    h = end / steps
-    now = history(0.0)
-    y, rate = np.empty((steps + 1, now.size)), np.empty((steps + 1, now.size))
-    y[0] = now
-    stage, slopes = now.copy(), np.zeros((4, now.size))
-    for i in range(steps):
-        for k in range(5):
-            t = (i + (0.0, 0.5, 0.5, 1.0, 1.0)[k]) * h
-            if k == 4:
-                stage = y[i] + h / 6 * (slopes[0] + 2 * slopes[1] + 2 * slopes[2] + slopes[3])
-                y[i + 1] = stage
-                break
-            stage = y[i] + (0.0, 0.5, 0.5, 1.0)[k] * h * slopes[max(k - 1, 0)]
-            lag = lags(t, stage)
-            past = np.empty((now.size, lag.size))
-            for j in range(lag.size):
-                at = t - lag[j]
-                if at <= 0:
-                    past[:, j] = history(at)
-                    continue
-                m = min(int(at / h), i - 1)
-                u = at / h - m
-                past[:, j] = (1 - u) ** 2 * ((1 + 2 * u) * y[m] + u * h * rate[m])
-                past[:, j] += u**2 * ((3 - 2 * u) * y[m + 1] - (1 - u) * h * rate[m + 1])
-            slopes[k] = fun(t, stage, past)
-            if k == 0:
-                rate[i] = slopes[0]
-    return y
-
-
 def mosquitoes() -> Iterator[Row]:
     """From SymPy, against the classical method with fixed steps on the same compiled equations, and
     JiTCDDE.
@@ -299,7 +267,7 @@ def mosquitoes() -> Iterator[Row]:
 
     def by_hand(steps: float) -> tuple[float, Any]:
         count = int(steps) * 73
-        run = lambda: _small_steps(made["fun"], made["lags"], past, times[-1], count)  # noqa: E731
+        run = lambda: small_steps(made["fun"], made["lags"], past, times[-1], count)  # noqa: E731
         seconds, found = _timed(run)
         return seconds, found[:: int(steps)].T
 

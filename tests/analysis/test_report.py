@@ -50,6 +50,17 @@ def test_margins_are_those_of_the_papers_loop() -> None:
     assert report.complementary_peak == pytest.approx(np.abs(value / (1 + value)).max(), rel=1e-6)
 
 
+def test_delay_and_gain_margins_are_where_it_tips_over() -> None:
+    """Frozen equilibrium: the open loop itself, with more delay or gain, then closed."""
+    report = fc.stability(networks.parking_lot())
+    n = report.open.n_inputs
+    for factor, count in ((0.999, 0), (1.001, 2)):
+        late = report.open.delayed(report.delay_margin * factor).feedback()
+        assert late.count_unstable().unstable == count
+        loud = (np.eye(n) * report.gain_margin * factor * report.open).feedback()
+        assert loud.count_unstable().unstable == count
+
+
 def test_a_flow_of_its_own() -> None:
     report = fc.stability(_one(eta=1.2, count=2))
     alone = report.of_flow("flow2")
@@ -144,6 +155,32 @@ def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
     assert np.abs(found - roots[0]).min() < 1e-6 * abs(roots[0])
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_margins_of_each_flow_are_those_of_python_control(seed: int) -> None:
+    """A flow's own loop is det(I + L) over that of the others, less one, on a dense grid."""
+    control = pytest.importorskip("control")
+    report = fc.stability(_at_random(seed))
+    names = [f.label for f in report.point.classes]
+    omega = np.geomspace(1e-3, 100, 2500)
+    L = report.open.frequency_response(omega).transpose(2, 0, 1)
+    whole = np.linalg.det(np.eye(len(names)) + L)
+    for k, name in enumerate(names):
+        others = [i for i in range(len(names)) if i != k]
+        rest = np.linalg.det(np.eye(len(others)) + L[:, others][:, :, others]) if others else 1.0
+        frd = control.FRD(whole / rest - 1, omega, smooth=True)
+        gains, phases, moduli, _, w_phase, _ = control.stability_margins(frd, returnall=True)
+        found = report.of_flow(name)
+        assert found.gain == pytest.approx(np.min(gains[gains > 1], initial=np.inf), rel=1e-4)
+        lags = phases % 360
+        assert found.phase == pytest.approx(np.min(lags, initial=np.inf), rel=1e-4)
+        assert found.delay == pytest.approx(
+            np.min(np.radians(lags) / w_phase, initial=np.inf), rel=1e-4
+        )
+        if len(lags):
+            assert found.crossover == pytest.approx(w_phase[np.argmin(lags)], rel=1e-4)
+        assert found.modulus == pytest.approx(np.min(moduli), rel=1e-4)
+
+
 def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
     flows = {"near": fc.LDCC, "far": {"law": fc.LDCC(eta=0.8), "access_delay": "20 ms"}}
     net = fc.dumbbell(flows, {"capacity": "3 Mbit/s", "delay": "25 ms"})
@@ -163,6 +200,43 @@ def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
         late = closed.delays + at_delays.delay  # puts a root on the axis
         longer = fc.DelayLTI(closed.A, closed.B, closed.C, closed.D, delays=late)
         assert abs(longer.roots(count=1)[0].real) < 1e-9
+
+
+def test_eigenloci_of_a_report_take_a_resolution() -> None:
+    report = fc.stability(_one())
+    found = report.eigenloci(0.1, 50.0, points=300)
+    assert len(found.omega) >= 300
+    at = np.argmin(np.abs(np.abs(found.value[0]) - 1))
+    assert found.omega[at] == pytest.approx(report.crossover, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: fc.stability(_one()).eigenloci(points=1), "points is 1; give a whole number from"),
+        (lambda: fc.stability(_one(), delays="fixed"), "delays is 'fixed'; give 'fifo' or 'fro"),
+        (lambda: fc.stability(_one(), roots=0), "roots is 0"),
+    ],
+)
+def test_arguments(call: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        call()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
+def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:
+    link = {"capacity": 1e7, "delay": 0.025}
+    apart, near, equal = (
+        fc.stability(fc.dumbbell([fc.FAST(gamma=0.5), fc.FAST(gamma=gamma)], link))
+        for gamma in (0.3, 0.5000001, 0.5)
+    )
+    for report in (apart, near, equal):
+        assert report.stable
+        # The clock of acknowledgements shifts windows at a rate of its own, whatever the gains.
+        assert report.rightmost_roots[0] == pytest.approx(equal.rightmost_roots[0], rel=1e-6)
+    trip = float(equal.equilibrium.rtt.values[0])
+    assert apart.closed.essential_abscissa == pytest.approx(np.log(0.95) / trip, rel=1e-6)
 
 
 def test_regimes() -> None:
@@ -254,3 +328,17 @@ def test_full_buffer_in_closed_form(rtt: str, buffer: str) -> None:
     r = 20e3 / (x * (1 - pi))
     assert edge.value == pytest.approx(np.arccos(-r) / ((1 - pi) * np.sqrt(1 - r**2)), rel=1e-9)
     assert edge.frequency == pytest.approx(np.arccos(-r) / trip, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "buffers", [("10 packets", None), (None, "10 packets"), ("20 packets", None)]
+)
+def test_mixed_regimes_of_the_parking_lot_are_stable_at_the_papers_gain(buffers: Any) -> None:
+    paths = zip((2.5e6, 2.4e6), buffers, strict=True)
+    links = [{"capacity": c, "delay": 0.025, "buffer": room} for c, room in paths]
+    net = fc.parking_lot([fc.LDCC], [fc.LDCC, fc.LDCC], links)
+    report = fc.stability(net)
+    assert report.regime == "mixed"
+    assert report.stable
+    pure = fc.stability(net.with_link("link1", buffer=None).with_link("link2", buffer=None))
+    assert report.gain_margin == pytest.approx(pure.gain_margin, rel=0.03)

@@ -13,6 +13,7 @@ from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.sufficient import (
+    Condition,
     Conditions,
     exact_margin,
     lag_gains,
@@ -145,8 +146,27 @@ def _steps_apart(seed: int) -> tuple[fc.Network, float]:
     return net, step
 
 
-def test_the_discrete_margin_of_random_networks_is_that_of_the_theorem() -> None:
-    """The first user to fail decides, wherever links are shared."""
+def _radius(loop: Any, step: float, own: Any, gain: Any) -> float:
+    """Spectral radius of x[n+1] = x - own x[n-D] - gain R^T gamma R x, each at its own delay."""
+    D = np.rint(loop.trip / step).astype(int)
+    ahead = np.rint(loop.forward / step).astype(int)
+    K, most = len(D), 2 * D.max() + 1
+    past = np.zeros((most, K, K))
+    past[0] = np.eye(K)
+    for r in range(K):
+        past[D[r], r, r] -= step * own[r]
+        for l in np.flatnonzero(loop.route[:, r]):
+            for s in np.flatnonzero(loop.route[l]):
+                lag = ahead[l, s] + D[r] - ahead[l, r]
+                past[lag, r, s] -= step * gain[r] * loop.gamma[l] * loop.count[s] * loop.x[s]
+    companion = np.eye(K * most, k=-K)
+    companion[:K] = past.transpose(1, 0, 2).reshape(K, -1)
+    return float(np.abs(np.linalg.eigvals(companion)).max())
+
+
+def test_no_random_network_contradicts_johari_and_tan_in_steps() -> None:
+    """The worst case of the theorem: the users' gains are each at 0.999 of the bound."""
+    nearest = 0.0
     for seed in range(60):
         net, step = _steps_apart(seed)
         loop = local_loop(operating_point(net))
@@ -156,6 +176,21 @@ def test_the_discrete_margin_of_random_networks_is_that_of_the_theorem() -> None
         gains = {name: value for name, _, value, _ in lag_gains(loop)}
         margin = math.pi / 2 / gains["Johari-Tan, discrete"]
         assert margin == pytest.approx(float(np.min(bound / (rate * step))), rel=1e-9)
+        assert _radius(loop, step, own * margin * 0.999, gain * margin * 0.999) < 1
+        each = 0.999 * bound / (rate * step)
+        nearest = max(nearest, _radius(loop, step, own * each, gain * each))
+    assert 0.99 < nearest < 1
+
+
+def test_the_half_plane_behind_the_discrete_condition() -> None:
+    """m = 2 D + 1, h half the angle: a user's curve is -(sin(pi/2m)/sin h)(sin mh + j cos mh).
+
+    All are on one side of a line through -1: whatever the delays, their hull with 0 leaves it out.
+    """
+    for h in np.concatenate([np.geomspace(1e-4, 0.1, 200), np.linspace(0.1, math.pi / 2, 400)]):
+        m = np.arange(1, int(100 / h) + 9, 2)
+        z = -np.sin(np.pi / (2 * m)) / np.sin(h) * (np.sin(m * h) + 1j * np.cos(m * h))
+        assert np.all(z.real - 2 * h / np.pi / np.tan(h) * z.imag >= -1 - 1e-12)
 
 
 @pytest.mark.parametrize("gain", [2.0, 30.0])
@@ -240,3 +275,10 @@ def test_encirclements_are_counted_with_their_direction() -> None:
     assert not passes([(1.5, 1)], 1)
     assert passes([(3.0, 1), (1.5, -1), (0.5, 1)], 1)  # conditionally stable
     assert not passes([(3.0, 1), (0.7, -1), (0.5, 1)], 1)
+
+
+def test_the_table_is_readable() -> None:
+    found = sufficient_conditions(fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.08))
+    assert "holds" in repr(found)
+    assert "<table>" in found._repr_html_()
+    assert all(isinstance(v, Condition) for v in found[:2])

@@ -22,8 +22,9 @@ from fluidcc.papers.delay_aimd import rules as delay_rules
 from fluidcc.papers.delay_aimd.knee import Knee
 from fluidcc.papers.delay_aimd.runs import ratchet_run
 from fluidcc.papers.ecf import equations as ecf
+from fluidcc.papers.ecf.common import RTTS
 from fluidcc.papers.fast.common import FLOWS
-from fluidcc.papers.ldcc import coexistence, law, passivity, stability
+from fluidcc.papers.ldcc import coexistence, law, passivity, runs, stability
 from fluidcc.papers.ldcc.common import T, beta, eta, run, w, x
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, e_b, edot, pi, unfold, y
@@ -171,22 +172,39 @@ def test_a_result_that_is_off_by_a_percent_is_noticed(
 # --- results of another kind, and what their rows say then ----------------------------------------
 
 
-def knee(mean: float, lost: float = 0.0) -> dict[str, Any]:
+def knee(mean: float, **others: float) -> dict[str, Any]:
     """Every run of Fig. 7 has this mean queueing delay."""
-    found = Knee(1.0, mean, 0.06, lost, 2.0)
+    found = Knee(1.0, mean, 0.06, 0.0, 2.0)._replace(**others)
     return {"fig7": lambda n, law=None, buffer=0.25: found}
 
 
-RUNS: dict[str, Any] = {
-    "mean_field": lambda kind, aqm, n, rtt: (n, rtt),
-    "dccp": lambda n, rtt: (n, rtt),
-}
+def moving_knee(slope: float) -> dict[str, Any]:
+    return {
+        "fig7": lambda n, law=None, buffer=0.25: Knee(
+            1.0, 0.02 + slope * (n + 9 * buffer), 0.06, 0.0, 2.0
+        )
+    }
+
+
+def averages(what: str, values: tuple[float, ...], all_else: float = 0.999) -> dict[str, Any]:
+    """Runs have these values at 60, 100 and 240 ms; the utilisation of ECF is another."""
+    fixed = {"delay": 0.03, "jitter": 3e-3, "utilisation": all_else, "loss": 0.0}
+    return {
+        "averages": lambda rtt: fixed if rtt is None else fixed | {what: values[RTTS.index(rtt)]},
+        "mean_field": lambda kind, aqm, n, rtt: rtt,
+        "dccp": lambda n, rtt: rtt,
+        "held_at": lambda aim: 0.06,
+        "steady": lambda kind, v, n, rtt: None if what == "utilisation" else rtt,
+    }
 
 
 def delays(bend: float) -> dict[str, Any]:
     """Delays that grow with the sources and fall with the round trip, but for one."""
-    delay = lambda n, rtt: n * 1e-3 - rtt / 10 + bend * ((n, rtt) == (30, 0.1))  # noqa: E731
-    return {**RUNS, "averages": lambda at: {"delay": delay(*at)}}
+    return {
+        "mean_field": lambda kind, aqm, n, rtt: (n, rtt),
+        "dccp": lambda n, rtt: (n, rtt),
+        "averages": lambda at: {"delay": at[0] * 1e-3 - at[1] / 10 + bend * (at == (30, 0.1))},
+    }
 
 
 def oscillations(jitter: Callable[[float, float], float]) -> dict[str, Any]:
@@ -194,7 +212,7 @@ def oscillations(jitter: Callable[[float, float], float]) -> dict[str, Any]:
     return {
         "at_rest": lambda n, rtt: (None, 0.1),
         "stability": lambda net: unstable(),
-        "mean_field": RUNS["mean_field"],
+        "mean_field": lambda kind, aqm, n, rtt: (n, rtt),
         "averages": lambda at: {"jitter": jitter(*at)},
     }
 
@@ -203,6 +221,21 @@ def corrections(size: float, slope: float = 0.0) -> dict[str, Any]:
     return {"correction": lambda rounds, *_, **__: (size + slope * rounds, rounds, 0.0)}
 
 
+def shares(parts: tuple[float, ...]) -> dict[str, Any]:
+    rates = np.array(runs.CAPACITIES)[:, None] / 4 * np.array(parts)
+    return {"fair_rates": lambda name: rates}
+
+
+N = np.arange(1, 101)
+EQUAL = SimpleNamespace(  # a buffer of 130 packets of 1009.6 bytes, 300 ms
+    net=SimpleNamespace(
+        links={"bottleneck": SimpleNamespace(buffer=130 * 8 * 1009.6, capacity=3.5e6)}
+    )
+)
+LOSSES = SimpleNamespace(
+    loss=lambda *_: np.array([1e-3, 0.0995, 0.997]),
+    loss_approximate=lambda *_: np.array([1e-3, 0.1, 10.0]),
+)
 EPOCHS = np.round(
     delay_rules.delay_aimd.epoch_duration(np.array(delay_rules.TABLE[0], float), 0.1, offset=0.0), 1
 )
@@ -238,10 +271,15 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ldcc.dual_conditions", {"num": SimpleNamespace(solve=far_from_optimal)}, "differs"),
     ("ldcc.fig5_no_loss", {"run": lossy}, "differs"),
     ("ldcc.fig5_fair", {"at_time": unequal}, "differs"),
+    ("ldcc.fig8_worst", shares((1, 1, 1, 1)), "differs"),
+    ("ldcc.fig8_worst", shares((0.54, 1.1, 1.1, 1.2)), AS_PRINTED),
+    ("ldcc.fig8_worst", shares((0.56, 1.1, 1.1, 1.2)), "differs"),
+    ("ldcc.buffer_130", {"scenarios": {"ldcc_fig5": EQUAL}}, AS_PRINTED),
     ("ldcc.frozen_against_fifo", {"run": lambda *_: run("ldcc_fig10")}, AS_PRINTED),
     ("ldcc.fig7_capacity", {"jain": lambda rate: 1 - float(rate.sum()) / 1e8}, AS_PRINTED),
     ("ldcc.projection_freezes", {"_overloaded": lambda until: 0.0}, AS_PRINTED),
     ("ldcc.loss_only_while_full", {"run": lossy}, AS_PRINTED),
+    ("ldcc.coexistence_buffers", {"BUFFERS": (30, 160)}, "differs"),
     *(
         (f"ldcc.coexistence_{row}", {"_rates": lambda n, law=None: (0.1e6, 1.9e6)}, "differs")
         for row in ("delay_part", "weight", "floor")
@@ -269,6 +307,22 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         )
     ),
     # binomial controls
+    ("binomial.loss_example", {"binomial": LOSSES}, AS_PRINTED),
+    *(
+        ("binomial.growth_aimd2", {"fig5": lambda _, s=s: 1e-4 * s ** ((N - 1) / 99)}, wanted)
+        for s, wanted in ((352.4, AS_PRINTED), (353.0, "differs"), (6755.0, "differs"))
+    ),
+    (  # s_100 as printed, by a bend at n = 7 as printed
+        "binomial.becomes_linear",
+        {"fig5": lambda _: 1e-4 * np.where(N <= 7, N**2.0, 7.0 * N)},
+        AS_PRINTED,
+    ),
+    (
+        "binomial.exponents_aimd",
+        {"fig5": lambda name: 1e-4 * N ** (1.914 if name == "AIMD1" else 1.272)},
+        AS_PRINTED,
+    ),
+    ("binomial.loss_of_100", {"fig5": lambda name: np.where(N < 100, 0.0, 0.112)}, "differs"),
     (
         "binomial.iscc_in_simulation",
         {"iscc_losses": lambda k, _: np.linspace(2e-3, 1e-3, 8) if k == -1.5 else np.full(8, 1e-3)},
@@ -279,6 +333,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         {"iscc_losses": lambda k, _: np.linspace(2e-3, 1e-3, 8)},
         "differs",
     ),
+    ("binomial.experiment_parameters", {"iscc": lambda k, l: (1 / 18, 1 / 2)}, "differs"),
     # FAST
     *(
         (f"fast.{row}", corrections(1.0, 1e-3), AS_PRINTED)
@@ -305,16 +360,38 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         (f"delay_aimd.ratchet_{row}", ROOM | {"ratchet_run": stuck}, "differs")
         for row in ("of_one", "of_ten")
     ),
+    ("delay_aimd.knee_delay", knee(0.031), "differs"),
+    ("delay_aimd.knee_delay", knee(0.029), AS_PRINTED),
+    ("delay_aimd.knee_utilisation", knee(0.02, utilisation=0.98), "differs"),
     ("delay_aimd.knee_losses", knee(0.02, lost=8e3), "differs"),
     ("delay_aimd.knee_of_loss_based", knee(0.2), "differs"),  # the same for both
     ("delay_aimd.shorter_epochs", knee(0.02), "differs"),
+    *(
+        (f"delay_aimd.knee_of_any_{row}", moving_knee(slope), wanted)
+        for row in ("number", "buffer")
+        for slope, wanted in ((0.0, AS_PRINTED), (5e-3, "differs"))
+    ),
     ("delay_aimd.slow_start_exit", {"early_exit": lambda T, tau0: (100.0, 300.0)}, AS_PRINTED),
     # ECF
     ("ecf.red_delay", delays(0.0), AS_PRINTED),
     ("ecf.red_delay", delays(0.01), "differs"),
     ("ecf.red_margins", oscillations(lambda n, rtt: n * rtt / 100), AS_PRINTED),
     ("ecf.red_margins", oscillations(lambda n, rtt: n / rtt / 100), "differs"),
-    ("ecf.tfrc_drops", {"averages": lambda at: {"loss": 1e-3}, **RUNS}, "differs"),
+    ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
+    ("ecf.inner_drops", averages("loss", (9e-3, 9e-3, 9e-3)), "differs"),
+    ("ecf.inner_drops", averages("loss", (0.02, 0.02, 0.02)), AS_PRINTED),
+    *(
+        (f"ecf.{row}", averages(what, tuple(part * v for v in values)), wanted)
+        for row, what, *values in (
+            ("ecf_jitter", "jitter", 4e-3, 5e-3, 9.6e-3),
+            ("ecf_delay", "delay", 28e-3, 28e-3, 18.7e-3),
+            ("tfrc", "delay", 49e-3, 45e-3, 40e-3),
+            ("tfrc_jitter", "jitter", 2.8e-3, 3.9e-3, 10.8e-3),
+            ("tfrc_jitter_over_red", "jitter", 3e-3, 4e-3, 9.6e-3),
+            ("utilisation", "utilisation", 0.92, 0.999, 1.0),
+        )
+        for part, wanted in ((1.0, AS_PRINTED), (0.8, "differs"))
+    ),
 ]
 
 

@@ -168,6 +168,31 @@ PROBLEMS = {p.name: p for p in (
 )}  # fmt: skip
 
 
+# Waltman, "A threshold model of antigen-stimulated antibody production", Theoretical Immunology 8
+# (1978) 437-453. Cells act a threshold after they were met: the integral of y1 y2 + y3 from y5(t)
+# to t is what it was at t0, and that of 1e-12 + y2 + y3 from y6(t) to t what it was at t1.
+
+WALTMAN_TIMES = (35.0, 197.0)
+WALTMAN_START = np.array([5e-6, 1e-15, 0, 0, 0, 0])
+
+
+def waltman(t: float, y: Array, Z: Array, on: Any) -> Array:
+    """Antigen, cells, complexes, antibodies, delayed times; `on`: whether t0, t1 have passed."""
+    r, s, alpha, beta, gamma = 5e4, 1e5, 1.8, 20.0, 0.002
+    past, far = Z[:, 0], Z[:, 1]
+    met, bound = r * y[0] * y[1], s * y[0] * y[3]
+    cells = -met + alpha * r * past[0] * past[1] * on[0]
+    antibodies = -bound - gamma * y[3] + beta * r * far[0] * far[1] * on[1]
+    first = on[0] * (y[0] * y[1] + y[2]) / (past[0] * past[1] + past[2])
+    second = on[1] * (1e-12 + y[1] + y[2]) / (1e-12 + far[1] + far[2])
+    return np.array([-met - bound, cells, met, antibodies, first, second])
+
+
+def waltman_lags(t: float, y: Array) -> list[float]:
+    """The times since the cells that act now were met."""
+    return [t - y[4], t - y[5]]
+
+
 def marked(function: Callable[..., Any], **attributes: Any) -> Callable[..., Any]:
     """The function, with what `solve_dde` reads of an event."""
     for name, value in attributes.items():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from fluidcc.numerics.dde import solve as dde
-from tests.numerics.dde.problems import marked
+from tests.numerics.dde.problems import WALTMAN_START, WALTMAN_TIMES, marked, waltman, waltman_lags
 
 solve_dde: Callable[..., Any] = dde.solve_dde  # what the result holds depends on the arguments
 LAG = 1.5 * np.pi  # y' = y(t - 3 pi / 2) has the solution sin t
@@ -264,6 +264,47 @@ def test_a_switch_of_time_alone_changes_its_mode_once_however_short_the_next_ste
     assert result.success, result.message
     assert result.statistics.switchings == 1
     assert result.y[0, -1] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.fixture(scope="module", params=["switches", "breaking_points"])
+def waltman_run(request: Any) -> Any:
+    """Waltman's threshold model with its two switches declared in either way."""
+    sizes = np.array([1e-6, 1e-15, 1e-6, 1e-6, 1e-2, 1e-2])
+    options: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-6 * sizes}
+    first, second = WALTMAN_TIMES
+    if request.param == "switches":
+        options["switches"] = [lambda t, y, Z: t - first, lambda t, y, Z: t - second]
+        fun: Any = waltman
+    else:
+        options["breaking_points"] = WALTMAN_TIMES
+
+        def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+            return waltman(t, y, Z, (t > first, t > second))
+
+    return solve_dde(fun, (0, 300), WALTMAN_START, waltman_lags, dense_output=True, **options)
+
+
+def test_waltmans_thresholds_are_met_however_its_switches_are_declared(waltman_run: Any) -> None:
+    """Integrals from the delayed time to now are exact constants, each from its switch on."""
+    assert waltman_run.success, waltman_run.message
+    for time in WALTMAN_TIMES:
+        assert np.abs(waltman_run.t - time).min() < 1e-12
+
+    def gathered(low: float, high: float, k: int) -> float:
+        mesh = waltman_run.t[(waltman_run.t > low) & (waltman_run.t < high)]
+        ends = np.concatenate([[low], mesh, [high]])
+        nodes, weights = np.polynomial.legendre.leggauss(6)
+        half = np.diff(ends) / 2
+        t = (ends[:-1] + half)[:, None] + half[:, None] * nodes
+        y = waltman_run.sol(t.ravel())
+        density = y[0] * y[1] + y[2] if k == 0 else 1e-12 + y[1] + y[2]
+        return float(half @ (density.reshape(t.shape) @ weights))
+
+    for k, switch in enumerate(WALTMAN_TIMES):
+        threshold = gathered(0.0, switch, k)
+        for t in (switch + 2, 230.0, 300.0):
+            delayed = min(float(waltman_run.sol(t)[4 + k]), t)
+            assert gathered(delayed, t, k) == pytest.approx(threshold, rel=2e-3)
 
 
 @pytest.mark.parametrize("start", [0.07, 0.2])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
 
-from fluidcc.numerics.dde import run as module
 from fluidcc.numerics.dde.solve import DdeResult, solve_dde
 from tests.numerics.dde.problems import FELDSTEIN_NEVES_KINKS, PROBLEMS, Array, Problem
 
@@ -102,6 +102,37 @@ def test_a_small_lag_does_not_force_small_steps(lag: float) -> None:
     assert result.statistics.steps < 150
 
 
+def mackey_glass_by_steps(end: float) -> Array:
+    """The method of steps with DOP853: on each interval of one lag, an ordinary equation."""
+    pieces: list[Any] = []
+
+    def past(t: float) -> float:
+        return 0.5 if t <= 0 else float(pieces[min(int(t // 14), len(pieces) - 1)].sol(t)[0])
+
+    start, y = 0.0, np.array([0.5])
+    while start < end:
+        delayed = (lambda t: 0.5) if not pieces else past
+
+        def fun(t: float, y: Array, delayed: Any = delayed) -> Array:
+            z = delayed(t - 14)
+            rate: Array = 0.2 * z / (1 + z**10) - 0.1 * y
+            return rate
+
+        span = (start, start + 14)
+        how: Any = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13, "dense_output": True}
+        pieces.append(solve_ivp(fun, span, y, **how))
+        start, y = start + 14, pieces[-1].y[:, -1]
+    return np.array([past(t) for t in np.linspace(1, end, 50)])
+
+
+def test_mackey_glass_agrees_with_the_method_of_steps() -> None:
+    result = solve_dde(
+        lambda t, y, Z: 0.2 * Z[:, 0] / (1 + Z[:, 0] ** 10) - 0.1 * y, (0, 98), 0.5, [14.0],
+        t_eval=np.linspace(1, 98, 50), rtol=1e-9, atol=1e-9,
+    )  # fmt: skip
+    np.testing.assert_allclose(result.y[0], mackey_glass_by_steps(98.0), atol=1e-7)
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(-2, 1),
@@ -187,59 +218,3 @@ def test_a_break_in_the_history_is_landed_on() -> None:
     result = solve_dde(lambda t, y, Z: Z[:, 0], (0, 1), past, [1.0], **how)
     np.testing.assert_allclose(result.y[0, -1], 3.0, atol=1e-12)
     assert 0.5 in result.t
-
-
-# --- the past -------------------------------------------------------------------------------------
-
-
-def test_a_history_is_never_asked_beyond_its_piece() -> None:
-    """A growing lag leaves the piece that ends at -1; steps across the break take the cubic."""
-    asked: list[float] = []
-
-    def past(t: float) -> list[float]:
-        asked.append(t)
-        return [t**3 if t < -1 else 5.0, 0.0]
-
-    def lag(t: float, y: np.ndarray) -> list[float]:
-        return [0.5 + 2 * t]
-
-    options = {"breaking_points": [-1.0], "rtol": 1e-9, "atol": 1e-9, "max_step": 0.2}
-    run = solve_dde(lambda t, y, Z: [0.0, Z[0, 0]], (0, 1), past, lag, **options)  # type: ignore[arg-type]
-    assert max(asked) <= 0
-    assert -1.0 not in asked
-    assert run.y[1, -1] == pytest.approx(2.5 - (1.5**4 - 1) / 4, abs=1e-8)
-
-
-def test_a_history_may_be_defined_no_further_back_than_the_lags_reach() -> None:
-    past, lag = lambda t: [math.log(t)], lambda t, y: [t - math.exp(1 - 1 / t)]
-    run = solve_dde(lambda t, y, Z: 1 - Z[:, 0], (0.1, 10), past, lag, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(run.y[0], np.log(run.t), atol=1e-6)
-
-
-def test_memory_is_bounded_by_the_largest_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[Any] = []
-    prepare = module._prepare
-
-    def prepared(*arguments: Any) -> Any:
-        run, kept = prepare(*arguments)
-        runs.append(run)
-        return run, kept
-
-    monkeypatch.setattr(module, "_prepare", prepared)
-    for dense in (False, True):
-        solve_dde(lambda t, y, Z: -Z[:, 0], (0, 500), 1.0, [1.0], max_step=0.5, dense_output=dense)
-    short, long = runs
-    assert short.base + short.n_pieces == long.n_pieces >= 1000
-    assert short.most_pieces == 64
-    assert long.most_pieces >= 1000
-
-
-def test_coincident_points_take_the_lower_order_and_high_orders_are_dropped() -> None:
-    """A jump at 1, where a kink of order 2 lands; with max_order = 2 nothing of order 3 is seen."""
-    run = solve_dde(
-        lambda t, y, Z: -Z[:, 0], (0, 3.5), 1.0, [1.0], jumps=[(1.0, lambda t, y: y + 1)],
-        max_order=2, dense_output=True,
-    )  # fmt: skip
-    np.testing.assert_array_equal(run.breaking_points, [[1, 0], [2, 1], [3, 2]])
-    assert run.sol is not None
-    assert run.sol.breaking_points == [(0.0, 1), (1.0, 0), (2.0, 1)]
