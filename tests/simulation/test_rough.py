@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from scipy.optimize import brentq
 from sympy import symbols
+from tests.one_link import one_link
 
 from fluidcc.laws import Jump, Source
 from fluidcc.links import DropTail, PenaltyLink
@@ -32,7 +33,6 @@ from fluidcc.sources import (
 from fluidcc.sources._windows import w, window_source
 from fluidcc.symbols import RTT
 from tests.compiled import called
-from tests.one_link import one_link
 
 TIGHT = 1e-7
 
