@@ -88,13 +88,15 @@ except KeyboardInterrupt:
     assert out == "heard\n"
 
 
-@pytest.mark.parametrize("call", ["stability", "sweep"])
+@pytest.mark.parametrize("call", ["stability", "sweep", "roots", "count_unstable"])
 def test_ctrl_c_is_heard_while_compiled_code_hands_over(call: Any) -> None:
     """What numba's own Python hears, called to build an object, comes out as a SystemError."""
     net = fc.dumbbell([fc.LDCC(eta=0.1), fc.LDCC(eta=0.2)], {"capacity": 3e7}, rtt=0.05)
     calls = {
         "stability": lambda: fc.stability(net),
         "sweep": lambda: fc.sweep(net, {"beta": [0.1, 0.2]}, ["gain_margin"], executor="serial"),
+        "roots": lambda: fc.DelayLTI.retarded(0, (-1, 1.0)).roots(),
+        "count_unstable": lambda: fc.DelayLTI.retarded(0, (-1, 1.0)).count_unstable(),
     }
     calls[call]()
     times = 0

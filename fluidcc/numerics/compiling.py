@@ -9,7 +9,8 @@ key. Here
 - the stamp of a compiled function is a hash of every source that its code can come from,
 - what cannot be read is compiled again and written anew, with one warning,
 - where nothing can be written, a process goes on without a cache, with one warning,
-- every entry holds the key under which it was written, and is taken for no other one.
+- every entry holds the key under which it was written, and is taken for no other one,
+- no two processes give functions one symbol, where the first that is loaded stands in for all.
 
 What is compiled from the package's own files stands beside them where that can be written.
 Generated code stands in `cache_folder`: a module's name tells its text, so no source file is
@@ -20,7 +21,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -30,6 +33,7 @@ from typing import Any
 
 import numba
 from numba.core import sigutils
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -260,6 +264,18 @@ def generated_name(text: str, stem: str) -> str:
 
 
 # --- the cache on disk --------------------------------------------------------------------------
+
+
+def _number_apart() -> None:
+    """Number functions from anywhere on. numba's numbers, by which symbols of one name differ (as
+    those within `np.sort` and `np.argsort`), begin at 1 in every process.
+    """
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+
+
+_number_apart()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_apart)
 
 
 class _OwnFolder(UserProvidedCacheLocator):

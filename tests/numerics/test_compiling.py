@@ -161,6 +161,28 @@ assert all(results[i].rate.equals(results[i % 2].rate) for i in range(8))
     assert len(list((tmp_path / "cache").glob("*.nbi"))) == 3
 
 
+def test_no_two_processes_number_their_functions_alike() -> None:
+    """Symbols differ by these numbers: where two were the same, those within a kept `np.sort` stood
+    in for those of a kept `np.argsort`, and the process died.
+    """
+    script = """
+import os
+from numba.core.bytecode import FunctionIdentity
+import fluidcc.numerics.compiling
+
+if hasattr(os, "fork"):
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+print(next(FunctionIdentity._unique_ids), flush=True)
+"""
+    folder = str(Path(fluidcc.__file__).parents[1])
+    given: Any = {"env": {**os.environ, "PYTHONPATH": folder}, "capture_output": True, "text": True}
+    runs = [subprocess.run([sys.executable, "-c", script], check=True, **given) for _ in range(2)]
+    numbers = [number for run in runs for number in run.stdout.split()]
+    assert len({*numbers}) == len(numbers) == (4 if hasattr(os, "fork") else 2)
+
+
 def test_a_stamp_is_of_the_sources_of_a_folder_and_of_those_it_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

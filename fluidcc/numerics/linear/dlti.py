@@ -228,6 +228,7 @@ class DelayLTI:
         """
         return self._search.essential / self._search.pencil.time
 
+    @explained
     def roots(
         self, count: int | None = None, region: tuple[float, float, float, float] | None = None
     ) -> NDArray[np.complex128]:
@@ -262,6 +263,7 @@ class DelayLTI:
         """The roots found so far: what one question finds, the next does not search again."""
         return Search(self._block)
 
+    @explained
     def count_unstable(self) -> RootCount:
         """The number of roots right of the imaginary axis, by the argument principle and by finding
         them.

@@ -119,6 +119,9 @@ LOOSE = 0.02
 at eps^(1/m).
 """
 
+MOST = 1_000_000
+"""Pairs of a guess and a known root in one call of compiled code, some tenths of a second."""
+
 SPLIT = 1e-6
 """Roots of a cluster that lie closer than this fraction of its circle are one multiple root."""
 
@@ -131,7 +134,12 @@ def newton(
 
     Everything in the pencil's unit of time.
     """
-    s, size, poor = iterate(guesses.astype(complex), pencil.whole, pencil.table[0], known, rounds)
+    few = 1 + MOST // (1 + len(known))  # at a time, so that Ctrl-C is heard in between
+    parts = [
+        iterate(guesses[i : i + few].astype(complex), pencil.whole, pencil.table[0], known, rounds)
+        for i in range(0, max(len(guesses), 1), few)
+    ]
+    s, size, poor = (np.concatenate(part) for part in zip(*parts, strict=True))
     active = np.flatnonzero(poor)  # of a large pencil, which needs other orders of its pivots
     for _ in range(rounds):
         if not len(active):

@@ -13,6 +13,8 @@ from scipy.special import lambertw
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
+from fluidcc.numerics.linear import roots as search
+from fluidcc.numerics.linear.compiled.zeros import iterate
 from fluidcc.numerics.linear.wiring import independent
 
 transfer = fc.DelayLTI.transfer
@@ -127,6 +129,26 @@ def test_many_unstable_roots_are_counted_and_found(
     assert count.unstable == count.by_contour == count.by_roots == len(count.roots) == unstable
     assert np.abs(count.roots - a - b * np.exp(-tau * count.roots)).max() < 1e-12
     assert len(np.unique(np.round(count.roots * tau, 6))) == unstable
+
+
+def test_compiled_code_is_left_between_guesses_where_many_roots_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All at once took 15 s for 3,000 roots on a busy machine, in which Ctrl-C was not heard."""
+    pencil = fc.DelayLTI.retarded(0, (-1, 1.0)).pencil
+    known = scalar(0, -1, 1, 1000)
+    guesses, longest = known + 0.1, []
+
+    def noted(start: Any, whole: Any, real: Any, known: Any, rounds: int) -> Any:
+        longest.append(len(start) * len(known))
+        return iterate(start, whole, real, known, rounds)
+
+    monkeypatch.setattr(search, "iterate", noted)
+    s, size = search.newton(pencil, guesses, known, 2)
+    at_once = iterate(guesses, pencil.whole, pencil.table[0], known, 2)
+    assert max(longest) < 1_100_000 < len(guesses) * len(known)
+    np.testing.assert_array_equal(s, at_once[0])
+    np.testing.assert_array_equal(size, at_once[1])
 
 
 def test_multiple_roots_are_repeated() -> None:
