@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from sympy import (
@@ -37,6 +37,7 @@ from sympy import (
     sign,
     sin,
     sinh,
+    symbols,
     sympify,
     tan,
     tanh,
@@ -51,40 +52,46 @@ from fluidcc.base.errors import LawError
 __all__ = [
     "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "REPORTING", "RTT", "SIGNAL_MEANING",
     "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b",
-    "edot", "expression", "factors", "noise", "numpy_function", "offer_max", "offer_min", "packet",
-    "pi", "plain", "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau", "y",
+    "edot", "expression", "factors", "noise", "nonnegative", "numpy_function", "offer_max",
+    "offer_min", "packet", "pi", "plain", "positive", "price", "q_max", "raises", "reports",
+    "symbols_of", "t", "unfold", "x_tau", "y",
 ]  # fmt: skip
+
+positive = partial(symbols, positive=True)
+"""Return the symbol of this name, or those of these names, that stand for positive numbers."""
+nonnegative = partial(symbols, nonnegative=True)
+"""The same for numbers that may be 0."""
 
 t = Symbol("t", real=True)  # time [s]
 
 # What a source knows at time t: values stamped at theta, when the datum acknowledged now left.
-e = Symbol("e", nonnegative=True)  # one-way delay of the path [s]
+e = nonnegative("e")  # one-way delay of the path [s]
 edot = Symbol(r"\dot{e}", real=True)  # its derivative with respect to theta [1]
-pi = Symbol(r"\pi", nonnegative=True)  # loss or mark ratio of the path [1]
-price = Symbol(r"\lambda", nonnegative=True)  # sum of the link prices on the path [1]
-x_tau = Symbol(r"x_{\tau}", nonnegative=True)  # own rate one feedback loop ago [bit/s]
-e_b = Symbol("e_b", nonnegative=True)  # return delay, a constant of the flow [s]
-packet = Symbol(r"\ell", positive=True)  # packet length, a constant of the flow [bit a packet]
+pi = nonnegative(r"\pi")  # loss or mark ratio of the path [1]
+price = nonnegative(r"\lambda")  # sum of the link prices on the path [1]
+x_tau = nonnegative(r"x_{\tau}")  # own rate one feedback loop ago [bit/s]
+e_b = nonnegative("e_b")  # return delay, a constant of the flow [s]
+packet = positive(r"\ell")  # packet length, a constant of the flow [bit a packet]
 
 # What routers on the path say, each straight back to the source: no queue delays it. An offer is a
 # rate that a link would grant; of those on the path a source knows the least (1e30 without one) and
 # the largest (0 without one).
-offer_min = Symbol("offer_min", nonnegative=True)  # [bit/s]
-offer_max = Symbol("offer_max", nonnegative=True)  # [bit/s]
+offer_min = nonnegative("offer_min")  # [bit/s]
+offer_max = nonnegative("offer_max")  # [bit/s]
 # The k-th router on the route that reports: multiply your rate by a factor and raise it by so much;
 # its reports so far.
-factors = tuple(Symbol(f"factor_{k}", nonnegative=True) for k in (1, 2, 3))  # [1]
-raises = tuple(Symbol(f"raise_{k}", nonnegative=True) for k in (1, 2, 3))  # [bit/s]
-reports = tuple(Symbol(f"reports_{k}", nonnegative=True) for k in (1, 2, 3))  # a count
+factors = tuple(nonnegative(f"factor_{k}") for k in (1, 2, 3))  # [1]
+raises = tuple(nonnegative(f"raise_{k}") for k in (1, 2, 3))  # [bit/s]
+reports = tuple(nonnegative(f"reports_{k}") for k in (1, 2, 3))  # a count
 noise = Symbol(
     "noise", real=True
 )  # of mean 0 and variance 1, drawn anew from time to time by the run's seed [1]
 
 # What a link knows.
-y = Symbol("y", nonnegative=True)  # arrival rate [bit/s]
-c = Symbol("c", positive=True)  # capacity [bit/s]
-q_max = Symbol(r"q_{\max}", positive=True)  # buffer / capacity, the longest queueing delay [s]
-crossing = Symbol("crossing", nonnegative=True)  # how many flows that are on cross the link
+y = nonnegative("y")  # arrival rate [bit/s]
+c = positive("c")  # capacity [bit/s]
+q_max = positive(r"q_{\max}")  # buffer / capacity, the longest queueing delay [s]
+crossing = nonnegative("crossing")  # how many flows that are on cross the link
 
 SOURCE_INPUTS = (
     e,

@@ -16,6 +16,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import links, sources
+from fluidcc.laws import Law
 
 
 def run(code: str) -> str:
@@ -100,10 +101,13 @@ def block_of(module: ModuleType) -> list[ast.stmt]:
 
 
 def test_laws_are_listed_once_for_people_and_once_for_python() -> None:
-    lines = [line for line in block_of(sources) if isinstance(line, ast.ImportFrom)]
-    seen = {a.name: str(line.module).rpartition(".")[2] for line in lines for a in line.names}
-    assert seen == sources._HOME
-    assert {*sources.__all__} == {*sources._HOME}
+    for room in (sources, links):
+        lines = [line for line in block_of(room) if isinstance(line, ast.ImportFrom)]
+        assert [str(line.module).rpartition(".")[2] for line in lines] == [*room._FILES]
+        for file, names in room._FILES.items():
+            module = import_module(f"{room.__name__}.{file}")
+            laws = [n for n in module.__all__ if isinstance(getattr(module, n), Law)]
+            assert sorted(laws) == sorted(names)
 
 
 @pytest.mark.slow

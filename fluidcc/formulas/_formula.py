@@ -5,7 +5,7 @@ domain.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
@@ -13,65 +13,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sympy import Eq, Expr, Function, Piecewise, Symbol, Tuple, lambdify, latex, log, sympify
-from sympy.core.relational import (
-    GreaterThan,
-    LessThan,
-    Relational,
-    StrictGreaterThan,
-    StrictLessThan,
-)
+from sympy.core.relational import Relational
 
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, NotFinite
 from fluidcc.base.units import to_si
 from fluidcc.symbols import plain
 
-__all__ = [
-    "Bound", "Formula", "Values", "argument", "common_shape", "deficit", "numpydoc", "range_of",
-]  # fmt: skip
+__all__ = ["Bound", "Formula", "Values", "argument", "common_shape", "deficit", "range_of"]
 
-
-def numpydoc(
-    name: str,
-    signature: inspect.Signature,
-    arguments: Iterable[Symbol],
-    units: Mapping[Symbol, str],
-    ref: str,
-    results: Iterable[str],
-    conditions: Mapping[Any, str],
-) -> str:
-    """Return the docstring of a formula.
-
-    Parameters
-    ----------
-    results : iterable of str
-        Names of its values; none, if it has but one.
-    conditions : mapping of relational to str
-        What else must hold of the arguments, and why.
-    """
-    lines = [f"{name}{signature}: {ref}.", "", "Parameters", "----------"]
-    for s in arguments:
-        lines += [
-            f"{plain(s)} : array_like",
-            f"    {range_of(s).capitalize()} [{units.get(s, '1')}].",
-        ]
-    named = tuple(results)
-    what = f"The values {', '.join(named)}, by name and by position. " if named else ""
-    lines += ["", "Returns", "-------", "Values" if named else "float or ndarray"]
-    lines += [f"    {what}Of the shape to which the arguments broadcast; floats for numbers."]
-    lines += [
-        "",
-        "Raises",
-        "------",
-        "InvalidInput",
-        "    If an argument is not in its range, or text of another unit.",
-    ]
-    lines += [
-        f"    If not {condition}{f': {why}' if why else ''}."
-        for condition, why in conditions.items()
-    ]
-    return "\n".join(lines)
-
+Array = NDArray[np.float64]
 
 # --- arguments of formulas ------------------------------------------------------------------------
 
@@ -85,7 +36,7 @@ def range_of(s: Symbol) -> str:
     return "finite and not 0" if s.is_nonzero else "finite"
 
 
-def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> NDArray[np.float64]:
+def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> Array:
     """Return the value given for an argument, as an array in SI units.
 
     Parameters
@@ -121,7 +72,7 @@ def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> NDArray[n
     return found
 
 
-def common_shape(function: str, values: dict[str, NDArray[np.float64]]) -> tuple[int, ...]:
+def common_shape(function: str, values: Mapping[Symbol, Array]) -> tuple[int, ...]:
     """Return the shape to which arguments broadcast.
 
     Raises
@@ -132,21 +83,13 @@ def common_shape(function: str, values: dict[str, NDArray[np.float64]]) -> tuple
     try:
         return np.broadcast_shapes(*(v.shape for v in values.values()))
     except ValueError:
-        shapes = ", ".join(f"{name} {v.shape}" for name, v in values.items() if v.shape)
+        shapes = ", ".join(f"{plain(s)} {v.shape}" for s, v in values.items() if v.shape)
         raise InvalidInput(
             f"{function}: arrays of these shapes do not go together: {shapes}"
         ) from None
 
 
 # --- A formula ------------------------------------------------------------------------------------
-
-
-_HOLDS: dict[Any, Callable[..., Any]] = {
-    StrictLessThan: np.less,
-    LessThan: np.less_equal,
-    StrictGreaterThan: np.greater,
-    GreaterThan: np.greater_equal,
-}
 
 
 class deficit(Function):
@@ -207,15 +150,11 @@ class Bound:
     def explain(self, arguments: Mapping[Symbol, float]) -> str:
         """Say which value breaks the condition, and the remedy with its bound."""
         left, right = (float(side.doit().subs(arguments)) for side in self.condition.args)
-        at = ", ".join(f"{plain(s)}={v:g}" for s, v in arguments.items())
-        sign = {
-            StrictLessThan: "below",
-            LessThan: "at most",
-            StrictGreaterThan: "above",
-            GreaterThan: "at least",
-        }
-        what = self.what or self.condition.lhs
-        text = f"{what} is {left:.6g} at {at}, but must be {sign[type(self.condition)]} {right:.6g}"
+        signs = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
+        text = (
+            f"{self.what or self.condition.lhs} is {left:.6g} at {_place(arguments)}, but must be "
+            f"{signs[self.condition.rel_op]} {right:.6g}"
+        )
         remedy = self.remedy
         if self.bound is not None:
             value = sympify(self.bound).subs(arguments)
@@ -223,30 +162,26 @@ class Bound:
         return f"{text}: {remedy}" if remedy else text
 
 
+def _place(arguments: Mapping[Symbol, float]) -> str:
+    return ", ".join(f"{plain(s)}={v:g}" for s, v in arguments.items())
+
+
 class Values(tuple[Any, ...]):
     """The values of several expressions, by position and by name."""
 
-    _names: tuple[str, ...]
-
     def __new__(cls, named: Mapping[str, Any]) -> Self:
         self = super().__new__(cls, named.values())
-        self._names = tuple(named)
+        vars(self).update(named)
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._names:
-            raise AttributeError(
-                f"there is no value {name!r}; there are "
-                f"{', '.join(self.__dict__.get('_names', ()))}"
-            )
-        return self[self._names.index(name)]
+        raise AttributeError(f"there is no value {name!r}; there are {', '.join(vars(self))}")
 
-    def __reduce__(self) -> Any:
-        return Values, (dict(zip(self._names, self, strict=True)),)
+    def __getnewargs__(self) -> Any:
+        return (vars(self),)
 
     def __repr__(self) -> str:
-        values = zip(self._names, self, strict=True)
-        return f"({', '.join(f'{name}={value}' for name, value in values)})"
+        return f"({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -288,7 +223,7 @@ class Formula:
     Examples
     --------
     >>> from sympy import sqrt, symbols
-    >>> p = symbols("p", positive=True)
+    >>> p = positive("p")
     >>> window = Formula("window", (p,), sqrt(3/(2*p)), domain=(Bound(p < 1),))
     >>> round(window(0.015), 9)
     10.0
@@ -315,42 +250,27 @@ class Formula:
             for s in self.arguments
         ]
         object.__setattr__(self, "__signature__", inspect.Signature(parameters))
-        results = self.form if isinstance(self.form, Mapping) else ()
-        conditions = {bound.condition: bound.remedy for bound in self.domain}
-        about = (
-            self.name,
-            self.__signature__,  # type: ignore[attr-defined]
-            self.arguments,
-            self.units,
-            self.ref,
-            results,
-            conditions,
-        )
-        object.__setattr__(self, "__doc__", numpydoc(*about))
+        object.__setattr__(self, "__doc__", _numpydoc(self))
 
-    def __reduce__(self) -> Any:
-        return Formula, tuple(
-            getattr(self, f.name) for f in fields(self)
-        )  # what was compiled cannot be pickled
+    def __reduce__(self) -> Any:  # what was compiled cannot be pickled
+        return Formula, tuple(getattr(self, f.name) for f in fields(self))
 
     # --- what it is -------------------------------------------------------------------------------
 
     @property
-    def _named(self) -> dict[str, Expr]:
-        return (
-            dict(self.form) if isinstance(self.form, Mapping) else {self.name: sympify(self.form)}
-        )
+    def _forms(self) -> Mapping[str, Any]:
+        return self.form if isinstance(self.form, Mapping) else {self.name: sympify(self.form)}
 
     @cached_property
     def expr(self) -> Any:
         """The SymPy expression in elementary functions; a Tuple if there are several."""
-        found = [f.doit() for f in self._named.values()]
+        found = [f.doit() for f in self._forms.values()]
         return Tuple(*found) if isinstance(self.form, Mapping) else found[0]
 
     @property
     def latex(self) -> str:
         """The equation in LaTeX."""
-        return r" \qquad ".join(f"{_upright(name)} = {latex(f)}" for name, f in self._named.items())
+        return r" \qquad ".join(f"{_upright(name)} = {latex(f)}" for name, f in self._forms.items())
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex}$"
@@ -363,61 +283,87 @@ class Formula:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Evaluate it."""
         values = self._values(args, kwargs)
-        shape = common_shape(self.name, dict(zip(map(plain, self.arguments), values, strict=True)))
-        self._check(values)
+        shape = common_shape(self.name, values)
         with np.errstate(all="ignore"):
-            found = self._compiled(*values)
-        results = [
-            self._result(np.broadcast_to(np.asarray(f, dtype=float), shape), values) for f in found
-        ]
-        if isinstance(self.form, Mapping):
-            return Values(dict(zip(self.form, results, strict=True)))
-        return results[0]
+            kept = self._conditions(*values.values())
+            for bound, good in zip(self.domain, kept, strict=True):
+                if not np.all(good):
+                    point = _first(np.logical_not(good), values)
+                    raise InvalidInput(f"{self.name}: {bound.explain(point)}")
+            found = self._compiled(*values.values())
+        results = {
+            name: self._result(np.broadcast_to(np.asarray(f, dtype=float), shape), values)
+            for name, f in zip(self._forms, found, strict=True)
+        }
+        return Values(results) if isinstance(self.form, Mapping) else results[self.name]
 
-    def _values(self, args: Any, kwargs: Any) -> list[NDArray[np.float64]]:
+    def _values(self, args: Any, kwargs: Any) -> dict[Symbol, Array]:
         try:
             bound = inspect.signature(self).bind(*args, **kwargs)
         except TypeError as error:
             raise InvalidInput(f"{self.name}{inspect.signature(self)}: {error}") from None
         bound.apply_defaults()
-        return [
-            argument(self.name, s, bound.arguments[plain(s)], self.units.get(s, "1"))
+        return {
+            s: argument(self.name, s, bound.arguments[plain(s)], self.units.get(s, "1"))
             for s in self.arguments
-        ]
+        }
 
-    def _check(self, values: list[NDArray[np.float64]]) -> None:
-        for bound, sides in zip(self.domain, self._sides, strict=True):
-            with np.errstate(all="ignore"):
-                good = _HOLDS[type(bound.condition)](*sides(*values))
-            if not np.all(good):
-                at = np.broadcast_arrays(good, *values)
-                first = np.argmin(at[0])
-                point = {
-                    s: float(v.flat[first]) for s, v in zip(self.arguments, at[1:], strict=True)
-                }
-                raise InvalidInput(f"{self.name}: {bound.explain(point)}")
-
-    def _result(self, found: NDArray[np.float64], values: list[NDArray[np.float64]]) -> Any:
+    def _result(self, found: Array, values: Mapping[Symbol, Array]) -> Any:
         wrong = np.isnan(found) if self.infinite else ~np.isfinite(found)
         if np.any(wrong):
-            at = [float(v.flat[np.argmax(wrong)]) for v in np.broadcast_arrays(*values)]
-            point = ", ".join(f"{plain(s)}={v:g}" for s, v in zip(self.arguments, at, strict=True))
+            point = _place(_first(wrong, values))
             raise NotFinite(f"{self.name} is too large or too small for a float at {point}")
         return float(found) if found.ndim == 0 else np.array(found)
 
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
-        return self._lambdify(list(self._named.values()))
+        return self._lambdify(list(self._forms.values()))
 
     @cached_property
-    def _sides(self) -> list[Callable[..., Any]]:
-        return [self._lambdify(list(b.condition.args)) for b in self.domain]
+    def _conditions(self) -> Callable[..., Any]:
+        return self._lambdify([bound.condition for bound in self.domain])
 
     def _lambdify(self, forms: list[Expr]) -> Callable[..., Any]:
         made: Callable[..., Any] = lambdify(
             self.arguments, forms, modules=[{"deficit": _deficit}, "scipy", "numpy"], cse=True
         )
         return made
+
+
+def _first(wrong: NDArray[np.bool_], values: Mapping[Symbol, Array]) -> dict[Symbol, float]:
+    """The arguments where the first value is wrong."""
+    at = np.broadcast_arrays(wrong, *values.values())
+    first = np.argmax(at[0])
+    return {s: float(v.flat[first]) for s, v in zip(values, at[1:], strict=True)}
+
+
+def _numpydoc(f: Formula) -> str:
+    """Return the docstring of a formula."""
+    arguments = "\n".join(
+        f"{plain(s)} : array_like\n    {range_of(s).capitalize()} [{f.units.get(s, '1')}]."
+        for s in f.arguments
+    )
+    kind, values = "float or ndarray", ""
+    if isinstance(f.form, Mapping):
+        kind, values = "Values", f"The values {', '.join(f.form)}, by name and by position. "
+    conditions = "".join(
+        f"\n    If not {b.condition}{f': {b.remedy}' if b.remedy else ''}." for b in f.domain
+    )
+    return f"""{f.name}{inspect.signature(f)}: {f.ref}.
+
+Parameters
+----------
+{arguments}
+
+Returns
+-------
+{kind}
+    {values}Of the shape to which the arguments broadcast; floats for numbers.
+
+Raises
+------
+InvalidInput
+    If an argument is not in its range, or text of another unit.{conditions}"""
 
 
 def _upright(name: str) -> str:

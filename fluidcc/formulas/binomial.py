@@ -11,9 +11,12 @@ sigma), in packets a round trip.
 
 from __future__ import annotations
 
+from functools import partial
+
 from sympy import Piecewise, S, oo, symbols
 
 from fluidcc.formulas._formula import Bound, Formula, deficit
+from fluidcc.symbols import positive
 
 __all__ = [
     "convergence_factor", "cycle_data", "cycle_time", "efficiency", "efficiency_n",
@@ -24,15 +27,16 @@ __all__ = [
 ]  # fmt: skip
 
 k, l = symbols("k l", real=True)
-lam, sigma, U, C, n, R = symbols("lam sigma U C n R", positive=True)
-alpha, beta, mtu, rtt = symbols("alpha beta mtu rtt", positive=True)
-m_I, m_D = symbols("m_I m_D", positive=True)
+lam, sigma, U, C, n, R = positive("lam sigma U C n R")
+alpha, beta, mtu, rtt = positive("alpha beta mtu rtt")
+m_I, m_D = positive("m_I m_D")
 
 z = sigma * U ** (l - 1)
 """The part of the rate that a decrease takes away."""
 SHARE = {U: C / n}
 
-_RATES = {U: "bit/s", C: "bit/s"}
+_UNITS = {U: "bit/s", C: "bit/s", R: "s", mtu: "bit", rtt: "s"}
+formula = partial(Formula, units=_UNITS)
 _Z = "z = sigma U**(l - 1)"
 _below_one = Bound(
     z < 1,
@@ -50,30 +54,27 @@ _a_flow = Bound(n >= 1)
 
 # --- one cycle ------------------------------------------------------------------------------------
 
-cycle_time = Formula(
+cycle_time = formula(
     "cycle_time",
     (k, l, lam, sigma, U, R),
     U ** (k + 1) * deficit(k + 1, z) * R / lam,
     domain=(_below_one,),
     defaults={R: 1.0},
-    units={U: "bit/s", R: "s"},
     ref="(26), the time [s] from U (1 - z) to U; R [s] is the control interval",
 )
-cycle_data = Formula(
+cycle_data = formula(
     "cycle_data",
     (k, l, lam, sigma, U, R),
     U ** (k + 2) * deficit(k + 2, z) * R / lam,
     domain=(_below_one,),
     defaults={R: 1.0},
-    units={U: "bit/s", R: "s"},
     ref="(27), what is sent [bit] from U (1 - z) to U",
 )
-convergence_factor = Formula(
+convergence_factor = formula(
     "convergence_factor",
     (k, l, sigma, U),
     (1 - l * z) * (1 - z) ** k,
     domain=(_below_one,),
-    units=_RATES,
     ref="factor by which a small difference of two rates near U shrinks in a cycle [1]; not in the "
     "paper. A decrease multiplies it by 1 - l z, and an increase, x' = lam x**-k/R, by (U/L)**-k. "
     "Its first order in z is 1 - (k + l) z",
@@ -81,40 +82,36 @@ convergence_factor = Formula(
 
 # --- efficiency -----------------------------------------------------------------------------------
 
-efficiency = Formula(
+efficiency = formula(
     "efficiency",
     (k, l, sigma, U),
     deficit(k + 2, z) / deficit(k + 1, z),
     domain=(_below_one,),
-    units=_RATES,
     ref="(28), mean rate over U [1], with its limits at k = -1 and k = -2",
 )
-efficiency_one_term = Formula(
+efficiency_one_term = formula(
     "efficiency_one_term",
     (k, l, sigma, U),
     S.One,
     domain=(_below_one,),
-    units=_RATES,
     ref="(31), the efficiency [1] to the leading term of (30)",
 )
-efficiency_two_term = Formula(
+efficiency_two_term = formula(
     "efficiency_two_term",
     (k, l, sigma, U),
     1 - z / (2 - k * z),
     domain=(_below_one, Bound(k * z < 2, "the two-term form of X/dt has its pole at k z = 2")),
-    units=_RATES,
     ref="(32), the efficiency [1] to two terms of (30)",
 )
-efficiency_n = Formula(
+efficiency_n = formula(
     "efficiency_n",
     (k, l, sigma, C, n),
     efficiency.form.subs(SHARE),
     domain=(_shared, _a_flow),
-    units=_RATES,
     ref="(28) at U = C/n, the efficiency [1] of n flows; its two-term form (33) is "
     "efficiency_n_two_term",
 )
-efficiency_n_two_term = Formula(
+efficiency_n_two_term = formula(
     "efficiency_n_two_term",
     (k, l, sigma, C, n),
     efficiency_two_term.form.subs(SHARE),
@@ -123,10 +120,9 @@ efficiency_n_two_term = Formula(
         _a_flow,
         Bound((k * z).subs(SHARE) < 2, "the two-term form has its pole at k z = 2"),
     ),
-    units=_RATES,
     ref="(33), that is (32) at U = C/n [1]; where the paper prints U in it, C is meant",
 )
-max_flows = Formula(
+max_flows = formula(
     "max_flows",
     (l, sigma, C),
     Piecewise((C / sigma ** (1 / (1 - l)), l < 1), (oo, True)),
@@ -143,7 +139,6 @@ max_flows = Formula(
             what="z",
         ),
     ),
-    units=_RATES,
     ref="(29): n must stay below it [1]; infinite at l = 1",
     infinite=True,
 )
@@ -154,26 +149,24 @@ _sent = U ** (2 * k + 2) * deficit(
     k + 2, z
 )  # X lam**2 / (lam U**-k R): data over overshoot, times lam**2
 
-loss = Formula(
+loss = formula(
     "loss",
     (k, l, lam, sigma, C, n),
     (lam**2 / (lam**2 + _sent)).subs(SHARE),
     domain=(_shared, _a_flow),
     defaults={n: 1.0},
-    units=_RATES,
     ref="(34) at U = C/n, lost over sent [1] if every overshoot is the largest there can be, lam "
     "U**-k R",
 )
-loss_approximate = Formula(
+loss_approximate = formula(
     "loss_approximate",
     (k, l, lam, sigma, C, n),
     (lam**2 / _sent).subs(SHARE),
     domain=(_shared, _a_flow),
     defaults={n: 1.0},
-    units=_RATES,
     ref="(36), the loss ratio [1] while it is small; it exceeds 1 where it is not",
 )
-loss_increase_exact = Formula(
+loss_increase_exact = formula(
     "loss_increase_exact",
     (k, l, lam, sigma, C, n),
     loss.form / loss.form.subs(n, 1),
@@ -182,18 +175,16 @@ loss_increase_exact = Formula(
         _a_flow,
         Bound(z.subs(U, C) < 1, "a single flow would fall to zero or below", what="z at n = 1"),
     ),
-    units=_RATES,
     ref="s_n = p_n/p_1 [1] with p_n from (34)",
 )
-loss_increase = Formula(
+loss_increase = formula(
     "loss_increase",
     (k, l, sigma, C, n),
     loss_approximate.form / loss_approximate.form.subs(n, 1),
     domain=loss_increase_exact.domain,
-    units=_RATES,
     ref="s_n = p_n/p_1 [1] with p_n from (36): the first line of (37), in which lam has cancelled",
 )
-loss_increase_two_term = Formula(
+loss_increase_two_term = formula(
     "loss_increase_two_term",
     (k, l, sigma, C, n),
     n ** (l + 2 * k + 1) * (2 - (k + 1) * z.subs(U, C)) / (2 - (k + 1) * z.subs(SHARE)),
@@ -201,10 +192,9 @@ loss_increase_two_term = Formula(
         *loss_increase_exact.domain,
         Bound(((k + 1) * z).subs(SHARE) < 2, "the two-term form has its pole at (k + 1) z = 2"),
     ),
-    units=_RATES,
     ref="s_n [1] to two terms of (30): the second line of (37)",
 )
-scalability_exponent = Formula(
+scalability_exponent = formula(
     "scalability_exponent",
     (k, l),
     l + 2 * k + 1,
@@ -219,16 +209,15 @@ _scalable = (
     Bound(m_D - l >= 0, "(39) asks for m_D of at least ", l, "m_D - l"),
 )
 
-iscc_parameters = Formula(
+iscc_parameters = formula(
     "iscc_parameters",
     (k, l, C, m_I, m_D),
     {"lam": C ** (k + 1) / m_I, "sigma": 1 / (m_D * C ** (l - 1))},
     domain=_scalable,
-    units=_RATES,
     ref="(41) and (39): no rate up to C grows by more than 1/m_I or shrinks by more than 1/m_D of "
     "itself, if k <= -1",
 )
-iscc_loss = Formula(
+iscc_loss = formula(
     "iscc_loss",
     (k, l, m_I, m_D, n),
     loss.form.subs(
@@ -242,22 +231,19 @@ iscc_loss = Formula(
 
 # --- windows and rates ----------------------------------------------------------------------------
 
-_unit = {mtu: "bit", rtt: "s"}
-window_to_rate = Formula(
+window_to_rate = formula(
     "window_to_rate",
     (alpha, beta, k, l, mtu, rtt),
     {"lam": alpha * (mtu / rtt) ** (k + 1), "sigma": beta * (mtu / rtt) ** (1 - l)},
-    units=_unit,
     ref="(4): constants for windows in packets to constants for rates in bit/s",
 )
-rate_to_window = Formula(
+rate_to_window = formula(
     "rate_to_window",
     (lam, sigma, k, l, mtu, rtt),
     {"alpha": lam * (mtu / rtt) ** (-k - 1), "beta": sigma * (mtu / rtt) ** (l - 1)},
-    units=_unit,
     ref="(4), solved for the constants of windows",
 )
-tcp_friendly_alpha = Formula(
+tcp_friendly_alpha = formula(
     "tcp_friendly_alpha",
     (beta,),
     3 * beta / (2 - beta),

@@ -10,15 +10,15 @@ back, while it is empty. A lag of the feedback adds overshoot, which a simulatio
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Max, Min, integrate, log, sqrt, symbols
+from sympy import Eq, Max, Min, integrate, log, sqrt
 
 from fluidcc.base.arguments import explained, flag
-from fluidcc.base.errors import InvalidInput
-from fluidcc.formulas._formula import Bound, Formula, argument, common_shape
-from fluidcc.symbols import plain
+from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.symbols import nonnegative, positive
 
 __all__ = [
     "backoff_factor", "convergence_epochs", "cycle", "epoch_duration", "epoch_growth",
@@ -26,17 +26,16 @@ __all__ = [
     "rtt_unfairness", "slow_start_rounds", "threshold",
 ]  # fmt: skip
 
-tau0, T, alpha, C, beta, rtt, n = symbols("tau0 T alpha C beta rtt n", positive=True)
-RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols(
-    "RTT_min RTT_max delta cwnd W coefficient", positive=True
-)
-offset, gamma, Delta, tau0_bar, k = symbols("offset gamma Delta tau0_bar k", nonnegative=True)
-left, T_near, T_far, q, window = symbols("left T_near T_far q window", positive=True)
-trickle, queue = symbols("trickle queue", nonnegative=True)
+tau0, T, alpha, C, beta, rtt, n = positive("tau0 T alpha C beta rtt n")
+RTT_min, RTT_max, delta, cwnd, W, coefficient = positive("RTT_min RTT_max delta cwnd W coefficient")
+offset, gamma, Delta, tau0_bar, k = nonnegative("offset gamma Delta tau0_bar k")
+left, T_near, T_far, q, window = positive("left T_near T_far q window")
+trickle, queue = nonnegative("trickle queue")
 
 _UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s",
           tau0_bar: "s", T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet",
           C: "packet/s", coefficient: "1/s^2", window: "packet", queue: "packet"}  # fmt: skip
+formula = partial(Formula, units=_UNITS)
 _part = Bound(beta < 1, "a backoff leaves a part of the window")
 _probe = Bound(delta <= 1, "with delta above 1 a backoff would not empty the estimated queue")
 
@@ -44,17 +43,16 @@ _probe = Bound(delta <= 1, "with delta above 1 a backoff would not empty the est
 
 _d = Max(Delta - offset, 0)
 
-increase = Formula(
+increase = formula(
     "increase",
     (Delta, coefficient, offset),
     1 + 10 * _d + coefficient * _d**2,
     defaults={coefficient: 0.5, offset: 1.0},
-    units=_UNITS,
     ref="(2), what a window grows a round trip [packet], Delta seconds after the last backoff. The "
     "paper prints min[1, ...], which would never be more than 1: the larger of the two is meant. "
     "It prints the coefficient 0.5 where the H-TCP draft and its kernels have 0.25",
 )
-backoff_factor = Formula(
+backoff_factor = formula(
     "backoff_factor",
     (RTT_min, rtt, delta),
     delta * RTT_min / rtt,
@@ -63,13 +61,12 @@ backoff_factor = Formula(
         Bound(RTT_min <= rtt, "the smallest round trip seen is not above the present one"),
     ),
     defaults={delta: 1.0},
-    units=_UNITS,
     ref="(4), and (3) with delta = 1: what a backoff leaves of the window [1]",
     claims={
         "(3) keeps the link busy: R+ = R-": Eq(W * (RTT_min / rtt) / RTT_min, W / rtt),
     },
 )
-threshold = Formula(
+threshold = formula(
     "threshold",
     (tau0_bar, gamma, RTT_max, RTT_min),
     (1 - gamma) * tau0_bar + gamma * (RTT_max - RTT_min),
@@ -77,15 +74,13 @@ threshold = Formula(
         Bound(gamma <= 1, "tau0 is a mean of its two parts"),
         Bound(RTT_max >= RTT_min, "the largest round trip seen is not below the smallest"),
     ),
-    units=_UNITS,
     ref="(5), the queueing delay that triggers a backoff [s]",
 )
-max_ssthresh = Formula(
+max_ssthresh = formula(
     "max_ssthresh",
     (cwnd, tau0, RTT_max, RTT_min),
     cwnd / 4 * tau0 / (RTT_max - RTT_min),
     domain=(Bound(RTT_max > RTT_min, "a queue must have been seen to tell the rate of the link"),),
-    units=_UNITS,
     ref="(7), how much limited slow start may have in the queue [packet], when the round trip is "
     "first above RTT_max",
 )
@@ -101,7 +96,7 @@ _idle = (
 _busy = _R**2 - _low**2
 _unit = C / (2 * n * alpha)
 
-cycle = Formula(
+cycle = formula(
     "cycle",
     (alpha, tau0, T, C, beta, n),
     {
@@ -114,7 +109,6 @@ cycle = Formula(
     },
     domain=(_part,),
     defaults={n: 1},
-    units=_UNITS,
     ref="the periodic sawtooth of n synchronised flows which grow by alpha packets a round trip "
     "and back off to beta of their windows when the queueing delay is tau0: period [s], largest "
     "and smallest window of a flow [packet], smallest round trip [s], utilisation [1] and mean "
@@ -134,7 +128,7 @@ _silent = (
     + n * alpha
     - sqrt((_pace * _peak + n * alpha) ** 2 - _pace**2 * (_peak**2 - _left**2))
 ) / (_pace**2 * C)
-late_cycle = Formula(
+late_cycle = formula(
     "late_cycle",
     (alpha, tau0, T, C, n, trickle),
     {
@@ -146,7 +140,6 @@ late_cycle = Formula(
     },
     domain=(Bound(trickle < 1, "a flow that sends no less does not back off"),),
     defaults={n: 1, trickle: 0},
-    units=_UNITS,
     ref="the same sawtooth with (3) and with feedback that takes its time, of n synchronised flows "
     "with an ack clock, which grow by alpha over the window at each ack: period [s], largest and "
     "smallest window of a flow [packet], largest and smallest queueing delay [s]; C in packets/s. "
@@ -154,22 +147,20 @@ late_cycle = Formula(
     "n alpha C a second, and the queue is W/C - T. What crosses tau0 is known T + tau0 later. "
     "After a backoff only the part `trickle` of C is sent until what is under way is the window",
 )
-mean_queueing_delay = Formula(
+mean_queueing_delay = formula(
     "mean_queueing_delay",
     (tau0, T, beta),
     cycle.form["mean_queueing_delay"],
     domain=(_part,),
-    units=_UNITS,
     ref="mean queueing delay over time of the sawtooth [s]; the same for any number of flows, any "
     "increase and any capacity. With beta by (3), 2/3 (R**3 - T**3)/(R**2 - T**2) - T for R = T + "
     "tau0, a little above tau0/2",
 )
 
-rtt_unfairness = Formula(
+rtt_unfairness = formula(
     "rtt_unfairness",
     (T_near, T_far, tau0),
     log(1 + tau0 / T_near) / log(1 + tau0 / T_far),
-    units=_UNITS,
     ref="rate of a flow with the propagation delay T_near over that of one with T_far [1], which "
     "back off together by (3) whenever their common queueing delay is tau0, and between backoffs "
     "see it grow at a constant pace. A window grows by alpha/RTT a second, and (3) takes the part "
@@ -186,18 +177,27 @@ rtt_unfairness = Formula(
 
 # --- H-TCP's increase -----------------------------------------------------------------------------
 
-epoch_growth = Formula(
+epoch_growth = formula(
     "epoch_growth",
     (Delta, rtt, coefficient, offset),
     (Delta + 5 * _d**2 + coefficient * _d**3 / 3) / rtt,
     defaults={coefficient: 0.5, offset: 1.0},
-    units=_UNITS,
     ref="what a window has grown [packet] Delta seconds after a backoff by (2), at a round trip "
     "of rtt",
 )
 
 
-_EPOCH = (window, rtt, beta, coefficient, offset, queue)
+_growth = formula(
+    "epoch_duration",
+    (window, rtt, beta, coefficient, offset, queue),
+    {
+        "growth": (1 - beta) * (window + queue),
+        "rtt": rtt,
+        "coefficient": coefficient,
+        "offset": offset,
+    },
+    domain=(_part,),
+)
 
 
 @explained
@@ -246,37 +246,21 @@ def epoch_duration(
     >>> round(epoch_duration(1000.0, 0.1), 2)
     3.9
     """
-    given = (window, rtt, beta, coefficient, offset, queue)
-    read = {
-        plain(s): argument("epoch_duration", s, v, _UNITS.get(s, "1"))
-        for s, v in zip(_EPOCH, given, strict=True)
-    }
-    if np.any(read["beta"] >= 1):
-        raise InvalidInput(
-            f"epoch_duration: beta is {read['beta'].max():g}, but must be below 1: {_part.remedy}"
-        )
     one = _rounds if flag(rounds, "epoch_duration: rounds") else _fluid
-    shape = common_shape("epoch_duration", read)
-    rows = zip(*(np.broadcast_to(v, shape).flat for v in read.values()), strict=True)
-    found = [one((1 - b) * (w + q), r, c, late) for w, r, b, c, late, q in rows]
-    return np.reshape(found, shape) if shape else found[0]
+    found = np.vectorize(one, otypes=[float])(
+        *_growth(window, rtt, beta, coefficient, offset, queue)
+    )
+    return found if found.ndim else float(found)
 
 
 def _fluid(growth: float, rtt: float, coefficient: float, offset: float) -> float:
     from scipy.optimize import brentq
 
-    high = growth * rtt  # the increase is at least one packet a round trip
-    if high <= offset:
-        return high
-    return float(
-        brentq(
-            lambda t: epoch_growth(t, rtt, coefficient, offset) - growth,
-            min(offset, high),
-            high,
-            xtol=1e-14,
-            rtol=1e-14,
-        )
-    )
+    def missing(t: float) -> float:
+        return float(epoch_growth(t, rtt, coefficient, offset)) - growth
+
+    most = growth * rtt  # the increase is at least one packet a round trip
+    return most if most <= offset else float(brentq(missing, offset, most, xtol=1e-14, rtol=1e-14))
 
 
 def _rounds(growth: float, rtt: float, coefficient: float, offset: float) -> float:
@@ -287,18 +271,17 @@ def _rounds(growth: float, rtt: float, coefficient: float, offset: float) -> flo
 
 # --- the ratchet, convergence, slow start ---------------------------------------------------------
 
-ratchet = Formula(
+ratchet = formula(
     "ratchet",
     (k, RTT_min, T, delta),
     Max(T, delta**k * RTT_min),
     domain=(_probe, Bound(RTT_min >= T, "no round trip is shorter than the propagation delay")),
-    units=_UNITS,
     ref="smallest round trip seen after k backoffs by (4) [s], from an estimate RTT_min at first, "
     "if all flows have the same; whatever round trip triggers the backoffs. The queue then "
     "empties, and T is the propagation delay",
     claims={"one backoff": Eq(delta * RTT_min / rtt * (C * rtt) / C, delta * RTT_min)},
 )
-convergence_epochs = Formula(
+convergence_epochs = formula(
     "convergence_epochs",
     (beta, left),
     log(left) / log(beta),
@@ -307,11 +290,10 @@ convergence_epochs = Formula(
     ref="backoffs after which the part `left` of a difference between two windows is left [1]; the "
     "90% of Fig. 8 are left = 0.1",
 )
-slow_start_rounds = Formula(
+slow_start_rounds = formula(
     "slow_start_rounds",
     (rtt, tau0),
     2 * rtt / tau0,
-    units=_UNITS,
     ref="round trips [1] in which limited slow start, at max_ssthresh/2 a round trip, reaches the "
     "window C rtt when max_ssthresh = C tau0",
     claims={"O(RTT/tau0)": Eq(C * rtt / (C * tau0 / 2), 2 * rtt / tau0)},

@@ -8,18 +8,21 @@ A loop settles if all its multipliers lie inside the unit circle; the radius is 
 
 from __future__ import annotations
 
-from sympy import Eq, I, Min, Piecewise, Rational, Symbol, ceiling, cos, sin, sqrt, symbols
+from functools import partial
+
+from sympy import Eq, I, Min, Piecewise, Rational, Symbol, ceiling, cos, sin, sqrt
 
 from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.symbols import nonnegative, positive
 
 __all__ = [
     "fair_share", "hold_error", "inner_radius", "inner_radius_late", "overhead", "period",
     "set_point", "v1_radius", "v2_radius",
 ]  # fmt: skip
 
-K, T, R, c, size, N, r_max, T_s, dT = symbols("K T R c ell N r_max T_s dT", positive=True)
-n = Symbol("n", nonnegative=True)
-omega = Symbol("omega", positive=True)
+K, T, R, c, size, N, r_max, T_s, dT = positive("K T R c ell N r_max T_s dT")
+n = nonnegative("n")
+omega = positive("omega")
 z = Symbol("z")
 _UNITS = {
     T: "s",
@@ -31,8 +34,9 @@ _UNITS = {
     size: "bit/packet",
     omega: "1/s",
 }
+formula = partial(Formula, units=_UNITS)
 
-inner_radius = Formula(
+inner_radius = formula(
     "inner_radius",
     (K,),
     sqrt((1 - K) ** 2),
@@ -40,7 +44,7 @@ inner_radius = Formula(
     "delay [1]",
 )
 _late = (1 + sqrt(1 - 4 * K)) / 2
-inner_radius_late = Formula(
+inner_radius_late = formula(
     "inner_radius_late",
     (K,),
     Piecewise((_late, Rational(1, 4) >= K), (sqrt(K), True)),
@@ -55,12 +59,11 @@ inner_radius_late = Formula(
 _inside = Bound(R < T, "within a period the new rate must be felt; the recursion needs R below ", T)
 _turn = sqrt(4 * R / T - (R / T) ** 2)  # R < T, so the roots of V1 are a pair
 _pair = ((R / T + I * _turn) / 2, (R / T - I * _turn) / 2)
-v1_radius = Formula(
+v1_radius = formula(
     "v1_radius",
     (T, R),
     sqrt(R / T),
     domain=(_inside,),
-    units=_UNITS,
     ref="(9) in the form V1, which takes the new rate to come at once: roots of z^2 - R z/T + R/T "
     "= 0 [1]; it settles iff T > R",
     claims={
@@ -68,53 +71,47 @@ v1_radius = Formula(
         "its modulus": Eq(sqrt((_pair[0] * _pair[1]).expand()), sqrt(R / T)),
     },
 )
-v2_radius = Formula(
+v2_radius = formula(
     "v2_radius",
     (T, R),
     R / (T - R),
     domain=(_inside,),
-    units=_UNITS,
     ref="(9) in the form V2, which allows for the old rate: roots 0 and -R/(T - R) [1]; it "
     "settles iff T > 2 R",
     claims={"at the limit": Eq((R / (T - R)).subs(T, 2 * R), 1)},
 )
-period = Formula(
+period = formula(
     "period",
     (R, T_s, dT),
     dT * ceiling((R + T_s) / dT - 1e-9),
-    units=_UNITS,
     ref="(4), T_ECF: the longest round trip and T_s, rounded up to a multiple of dT [s]",
 )
-set_point = Formula(
+set_point = formula(
     "set_point",
     (n, size, c),
     n * size / c,
-    units=_UNITS,
     ref="the time that n packets of ell bits take [s]: the queueing delay of n of them, or dT in "
     "packet times, for which the paper recommends 50 to 100",
 )
-fair_share = Formula(
+fair_share = formula(
     "fair_share",
     (N, c, r_max),
     Min(r_max, c / N),
-    units=_UNITS,
     ref="the max-min share of each of N equal sources on one link [bit/s]",
 )
-overhead = Formula(
+overhead = formula(
     "overhead",
     (N, T, size),
     N * size / T,
     defaults={size: 8 * 56},
-    units=_UNITS,
     ref="what reports of ell bits to each of N sources every T take [bit/s]; an ICMP packet has "
     "56 bytes",
 )
 _x = omega * T / 2
-hold_error = Formula(
+hold_error = formula(
     "hold_error",
     (omega, T),
     1 - (sin(_x) / _x) ** 2,
-    units=_UNITS,
     ref="by how much the zero-order-hold form of a sampled queue, (1 - e^(-sT))/(s T)^2, falls "
     "short of the sampled "
     "loop at s = j omega [1]; at most (omega T)^2/12, and meaningless beyond omega = pi/T",

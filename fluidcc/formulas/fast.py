@@ -11,16 +11,17 @@ and have alpha packets each in the queue: it takes their queueing delay n alpha/
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Eq, Symbol, sqrt, symbols
+from sympy import Eq, sqrt, symbols
 
 from fluidcc.base.arguments import explained, shown, whole
 from fluidcc.base.errors import InvalidInput
-from fluidcc.formulas._formula import Bound, Formula, argument
-from fluidcc.symbols import plain
+from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.symbols import nonnegative, positive
 
 __all__ = [
     "Arrivals", "arrival_recursion", "corrected_delay", "drain_time", "equilibrium_rates",
@@ -28,30 +29,28 @@ __all__ = [
     "rate_reduction_threshold", "rtt_change", "unfairness",
 ]  # fmt: skip
 
-n = symbols("n", nonnegative=True)
-alpha, C, t_eps, x0, d_hat = symbols("alpha C t_eps x0 d_hat", positive=True)
+n = nonnegative("n")
+alpha, C, t_eps, x0, d_hat = positive("alpha C t_eps x0 d_hat")
 theta, delta_r = symbols("theta delta_r", real=True, nonzero=True)
 
 _b0 = alpha * (1 + sqrt(1 + 4 * n)) / 2
 _B = _b0 / alpha
-_C, _alpha = C, alpha
 _x0 = alpha * C / _b0
 _xf = alpha * C / (_b0 + n * alpha)
 _UNITS = {C: "packet/s", x0: "packet/s", alpha: "packet", t_eps: "s", delta_r: "s", d_hat: "s"}
+formula = partial(Formula, units=_UNITS)
 
-newcomer_backlog = Formula(
+newcomer_backlog = formula(
     "newcomer_backlog",
     (n, alpha),
     _b0,
-    units=_UNITS,
     ref="(5), what the newcomer adds to the queue [packet]",
     claims={"(5) is where the rates (3) and (4) fill the link": Eq(_x0 + n * _xf, C)},
 )
-equilibrium_rates = Formula(
+equilibrium_rates = formula(
     "equilibrium_rates",
     (n, C, alpha),
     {"newcomer": _x0, "others": _xf},
-    units=_UNITS,
     ref="(3) and (4), rate of the newcomer and of each of the n others [packet/s]; C in packets/s. "
     "They do not depend on alpha",
     claims={
@@ -59,7 +58,7 @@ equilibrium_rates = Formula(
         "(4)": Eq(_xf, alpha / ((_b0 + n * alpha) / C)),
     },
 )
-unfairness = Formula(
+unfairness = formula(
     "unfairness",
     (n,),
     _B,
@@ -67,19 +66,17 @@ unfairness = Formula(
     "sqrt(n)",
     claims={"ratio of (3) to (4)": Eq(_x0 / _xf, _B), "as a backlog": Eq(_B * (_B - 1), n)},
 )
-drain_time = Formula(
+drain_time = formula(
     "drain_time",
     (n, C, alpha),
     (_b0 + n * alpha) / (C - n * _xf),
-    units=_UNITS,
     ref="left side of (6), the time [s] in which the queue empties while the newcomer pauses; C "
     "in packets/s",
 )
-rate_reduction_threshold = Formula(
+rate_reduction_threshold = formula(
     "rate_reduction_threshold",
     (n, C, alpha),
     n * _b0 / C,
-    units=_UNITS,
     ref="(7), the round-trip propagation delay [s] above which a pause of the newcomer empties the "
     "queue before the others know; C in packets/s",
     claims={"(6) at the threshold": Eq(drain_time.form, n * _b0 / C + (_b0 + n * alpha) / C)},
@@ -95,12 +92,11 @@ _below = Bound(
     theta < 1, "theta is the part of its rate that the newcomer gives up; more than all it has not"
 )
 
-rtt_change = Formula(
+rtt_change = formula(
     "rtt_change",
     (theta, t_eps, x0, C),
     theta * x0 * t_eps / C,
     domain=(_below,),
-    units=_UNITS,
     ref="(8), by how much the round trip falls [s] when the newcomer sends (1 - theta) x0 for "
     "t_eps, while the others go on as before and the queue does not empty; x0 and C in packets/s",
     claims={
@@ -109,21 +105,19 @@ rtt_change = Formula(
         )
     },
 )
-estimate_flows = Formula(
+estimate_flows = formula(
     "estimate_flows",
     (theta, t_eps, delta_r),
     _a * (_a - 1),
     domain=(_below, _same_sign),
-    units=_UNITS,
     ref="(9), the number of other flows [1], from the change delta_r [s] of the round trip",
     claims={"(9) inverts (8)": Eq((_a * (_a - 1)).subs(delta_r, theta * _x0 * t_eps / C), n)},
 )
-estimate_capacity = Formula(
+estimate_capacity = formula(
     "estimate_capacity",
     (theta, t_eps, delta_r, x0),
     _a * x0,
     domain=(_below, _same_sign),
-    units=_UNITS,
     ref="capacity [packet/s], from (9) and (3); x0 in packets/s",
     claims={
         "the paper's form, (1 + sqrt(1 + 4 n)) x0/2": Eq(
@@ -131,21 +125,19 @@ estimate_capacity = Formula(
         )
     },
 )
-corrected_delay = Formula(
+corrected_delay = formula(
     "corrected_delay",
     (d_hat, theta, t_eps, delta_r, alpha, x0),
     d_hat - estimate_flows.form * alpha / estimate_capacity.form,
     domain=(_below, _same_sign),
-    units=_UNITS,
     ref="the propagation delay [s] after the correction of Section IV: d_hat less alpha times the "
     "number of others over the capacity; x0 in packets/s",
 )
-probe_backlog = Formula(
+probe_backlog = formula(
     "probe_backlog",
     (theta, t_eps, x0),
     -theta * t_eps * x0,
     domain=(_below,),
-    units=_UNITS,
     ref="what the probe adds to the queue [packet]; room for it is needed if theta < 0, and it "
     "must be there to be taken away if theta > 0; x0 in packets/s",
 )
@@ -167,6 +159,9 @@ class Arrivals(NamedTuple):
 
     backlog: NDArray[np.float64]
     rate: NDArray[np.float64]
+
+
+_given = formula("arrival_recursion", (C, alpha), {"C": C, "alpha": alpha})
 
 
 @explained
@@ -204,26 +199,21 @@ def arrival_recursion(m: int, C: Any, alpha: Any) -> Arrivals:
     ([50.0, 130.902], [4774.6, 7725.4])
     """
     flows = whole(m, "arrival_recursion: m", least=1)
-    capacity, wanted = (_one(s, v) for s, v in ((_C, C), (_alpha, alpha)))
+    capacity, wanted = _given(C, alpha)
+    for name, value in (("C", C), ("alpha", alpha)):
+        if np.ndim(value):
+            raise InvalidInput(f"arrival_recursion: {name} is {shown(value)}; give one number")
     met = np.zeros(flows)  # the queue that each flow met, over alpha
     rate = np.zeros((flows, flows))
     for j in range(flows):
-        gaps = (
-            met[j] - met[: j + 1]
-        )  # each flow's own part of the queue is what is above the queue that it met
+        # Each flow's own part of the queue is what is above the queue that it met.
+        gaps = met[j] - met[: j + 1]
         own = _newcomer_part(gaps)
         rate[j, : j + 1] = capacity / (gaps + own)
         if j + 1 < flows:
             met[j + 1] = met[j] + own
     last = met[-1] + own
     return Arrivals(wanted * np.append(met[1:], last), rate)
-
-
-def _one(s: Symbol, value: Any) -> float:
-    found = argument("arrival_recursion", s, value, _UNITS[s])
-    if found.ndim:
-        raise InvalidInput(f"arrival_recursion: {plain(s)} is {shown(value)}; give one number")
-    return float(found)
 
 
 def _newcomer_part(gaps: NDArray[np.float64]) -> float:

@@ -15,13 +15,14 @@ again. Nothing of this depends on c.
 
 from __future__ import annotations
 
-from sympy import Eq, exp, log, symbols
+from sympy import Eq, exp, log
 
 from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.symbols import positive
 
 __all__ = ["cycle", "queue"]
 
-rtt, g, gamma, alpha, z, t = symbols("rtt g gamma alpha z t", positive=True)
+rtt, g, gamma, alpha, z, t = positive("rtt g gamma alpha z t")
 
 _UNITS = {rtt: "s", t: "s"}
 

@@ -7,15 +7,16 @@ ratio p is that of loss events a packet sent, in (0, 1].
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
-from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.laws.law import tfrc_rate
+from fluidcc.symbols import positive
 
 __all__ = [
     "aimd_window", "binomial_window", "cubic_window", "highspeed_window", "htcp", "htcp_window",
@@ -23,17 +24,20 @@ __all__ = [
     "tfrc",
 ]  # fmt: skip
 
-p, rtt, b, T0, W_max, packet, t_RTO = symbols("p rtt b T0 W_max packet t_RTO", positive=True)
-alpha, beta, T, delta, C_cubic = symbols("alpha beta T delta C", positive=True)
+p, rtt, b, T0, W_max, packet, t_RTO = positive("p rtt b T0 W_max packet t_RTO")
+alpha, beta, T, delta, C_cubic = positive("alpha beta T delta C")
 k, l = symbols("k l", real=True)
-w_low, w_high, p_low, p_high = symbols("w_low w_high p_low p_high", positive=True)
+w_low, w_high, p_low, p_high = positive("w_low w_high p_low p_high")
 
+_UNITS = {rtt: "s", T0: "s", T: "s", delta: "s", W_max: "packet", packet: "bit"}
+formula = partial(Formula, units=_UNITS)
 _ratio = Bound(p <= 1, "it is a ratio")
 _part = Bound(beta < 1, "a decrease takes away a part of the window")
+_aimd = partial(formula, domain=(_ratio, _part), defaults={alpha: 1.0, beta: 0.5})
 
 # --- square-root laws -----------------------------------------------------------------------------
 
-square_root_window = Formula(
+square_root_window = formula(
     "square_root_window",
     (p, b),
     sqrt(3 / (2 * b * p)),
@@ -43,34 +47,28 @@ square_root_window = Formula(
     "acknowledgement: M. Mathis, "
     "J. Semke, J. Mahdavi and T. Ott, Computer Communication Review 27(3), 1997",
 )
-aimd_window = Formula(
+aimd_window = _aimd(
     "aimd_window",
     (p, alpha, beta),
     sqrt(alpha * (2 - beta) / (2 * beta * p)),
-    domain=(_ratio, _part),
-    defaults={alpha: 1.0, beta: 0.5},
     ref="mean window [packet] of AIMD(alpha, beta) if one packet in 1/p is lost: S. Floyd, M. "
     "Handley and J. Padhye, A comparison of equation-based and AIMD congestion control, 2000",
 )
-square_root_fluid = Formula(
+square_root_fluid = _aimd(
     "square_root_fluid",
     (p, alpha, beta),
     sqrt(alpha / (beta * p)),
-    domain=(_ratio, _part),
-    defaults={alpha: 1.0, beta: 0.5},
     ref="window [packet] at which the mean drift alpha/rtt - beta W p W/rtt vanishes: V. Misra, W. "
     "Gong and D. Towsley, SIGCOMM 2000; larger than aimd_window, as losses come at random",
 )
-square_root_fluid_sent = Formula(
+square_root_fluid_sent = _aimd(
     "square_root_fluid_sent",
     (p, alpha, beta),
     sqrt(alpha * (1 - p) / (beta * p)),
-    domain=(_ratio, _part),
-    defaults={alpha: 1.0, beta: 0.5},
     ref="window [packet] if only what is acknowledged makes it grow: F. Kelly, Mathematical "
     "modelling of the Internet, 2001",
 )
-binomial_window = Formula(
+binomial_window = formula(
     "binomial_window",
     (p, k, l, alpha, beta),
     (alpha / (beta * p)) ** (1 / (k + l + 1)),
@@ -84,38 +82,35 @@ binomial_window = Formula(
 _seconds = sqrt(2 * b * p / 3)
 _timeouts = p * (1 + 32 * p**2)
 
-pftk = Formula(
+pftk = formula(
     "pftk",
     (p, rtt, T0, b),
     1 / (rtt * _seconds + T0 * Min(1, 3 * sqrt(3 * b * p / 8)) * _timeouts),
     domain=(_ratio,),
     defaults={b: 2.0},
-    units={rtt: "s", T0: "s"},
     ref="rate [packet/s] of TCP with timeouts of T0 s: J. Padhye, V. Firoiu, D. Towsley and J. "
     "Kurose, SIGCOMM 1998, the approximate model without a limit on the window",
 )
-pftk_limited = Formula(
+pftk_limited = formula(
     "pftk_limited",
     (p, rtt, T0, W_max, b),
     Min(W_max / rtt, pftk.form),
     domain=(_ratio,),
     defaults={b: 2.0},
-    units={rtt: "s", T0: "s", W_max: "packet"},
     ref="rate [packet/s] as pftk, with at most W_max packets in flight",
 )
-tfrc = Formula(
+tfrc = formula(
     "tfrc",
     (p, rtt, packet, b),
     tfrc_rate(p, rtt, packet, b),
     domain=(_ratio,),
     defaults={packet: 8000.0, b: 1.0},
-    units={rtt: "s", packet: "bit"},
     ref="TCP-friendly rate [bit/s]: RFC 5348, Section 3.1, with a timeout of four round trips",
 )
 
 # --- fast long-distance controls ------------------------------------------------------------------
 
-highspeed_window = Formula(
+highspeed_window = formula(
     "highspeed_window",
     (p, w_low, w_high, p_low, p_high),
     Piecewise(
@@ -126,7 +121,7 @@ highspeed_window = Formula(
     defaults={w_low: 38.0, w_high: 83000.0, p_low: 1e-3, p_high: 1e-7},
     ref="mean window [packet] of HighSpeed TCP, and of TCP at p_low and above: RFC 3649, Section 5",
 )
-cubic_window = Formula(
+cubic_window = formula(
     "cubic_window",
     (p, rtt, C_cubic, beta),
     Max(
@@ -135,7 +130,6 @@ cubic_window = Formula(
     ),
     domain=(_ratio, _part),
     defaults={C_cubic: 0.4, beta: 0.7},
-    units={rtt: "s"},
     ref="mean window [packet] of CUBIC, C in packet/s**3, with the window of TCP where that is "
     "larger: RFC 8312, Section 5.1; beta is what is left after a decrease",
 )
@@ -147,16 +141,22 @@ _grown = (
 _sent = T**2 / 2 + 5 * _late**3 / 3 + _late**4 / 48  # and the integral of that
 _packets = 2 / rtt**2 * (beta * T * _grown + (1 - beta) * _sent)
 
-htcp = Formula(
+htcp = formula(
     "htcp",
     (T, rtt, beta, delta),
     {"p": 1 / _packets, "window": _packets * rtt / T},
     domain=(_part,),
     defaults={beta: 0.5, delta: 1.0},
-    units={T: "s", rtt: "s", delta: "s"},
     ref="loss ratio [1] and mean window [packet] of H-TCP by the time T [s] between two losses: D. "
     "Leith and R. Shorten, PFLDnet 2004, with the increase 2 (1 - beta) (1 + 10 d + (d/2)**2) a "
     "round trip, d = T - delta, and the factor beta, which is what is left after a decrease",
+)
+
+_given = formula(
+    "htcp_window",
+    (p, rtt, beta, delta),
+    {"p": p, "rtt": rtt, "beta": beta, "delta": delta},
+    domain=(_ratio, _part),
 )
 
 
@@ -188,14 +188,7 @@ def htcp_window(p: Any, rtt: Any, beta: Any = 0.5, delta: Any = 1.0) -> Any:
     >>> bool(abs(htcp_window(p, 0.1) / window - 1) < 1e-12)
     True
     """
-    shape = np.broadcast_shapes(*(np.shape(v) for v in (p, rtt, beta, delta)))
-    values = [np.broadcast_to(np.asarray(v, dtype=float), shape) for v in (p, rtt, beta, delta)]
-    goal, *rest = values
-    if not np.all((goal > 0) & (goal <= 1)):
-        raise InvalidInput(
-            f"htcp_window: p is {np.ravel(goal)[np.argmin((goal > 0) & (goal <= 1))]:g}, wanted "
-            f"(0, 1]"
-        )
+    goal, *rest = _given(p, rtt, beta, delta)
     # N >= T**2 beta/rtt**2 bounds T from above; N <= 2 (T + 5 T**2 + T**3) T/rtt**2 does from
     # below.
     high: NDArray[np.float64] = rest[0] * np.sqrt(1 / (goal * np.minimum(rest[1], 0.5)))
@@ -206,4 +199,4 @@ def htcp_window(p: Any, rtt: Any, beta: Any = 0.5, delta: Any = 1.0) -> Any:
         low, high = np.where(short, middle, low), np.where(short, high, middle)
         if np.all(high - low <= 4 * np.finfo(float).eps * high):
             break
-    return htcp(high if shape else float(high), *rest).window
+    return htcp(high, *rest).window

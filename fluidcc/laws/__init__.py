@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fluidcc.laws.law import Jump, Law, Link, Source, Steady, Tick, marginal
+from fluidcc.laws.law import Jump, Law, Link, Source, Steady, Tick, extended, marginal
 
-__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal"]
+__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "extended", "marginal"]

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from sympy import Expr, Symbol, diff, expand, powsimp, sqrt, sympify
@@ -40,9 +40,12 @@ from fluidcc.symbols import (
     symbols_of,
 )
 
-__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal", "tfrc_rate"]
+__all__ = [
+    "Jump", "Law", "Link", "Source", "Steady", "Tick", "extended", "marginal", "tfrc_rate",
+]  # fmt: skip
 
 
+L = TypeVar("L", bound="Law")
 _laws: WeakValueDictionary[Any, Law] = WeakValueDictionary()  # those in use
 
 
@@ -352,6 +355,22 @@ _OUTPUT_UNITS = {"rate": "bit/s", "offer": "bit/s", "raise": "bit/s"}  # of the 
 def marginal(utility: Any, x: Symbol) -> Let:
     """Return dU/dx, as flows hold it in which `Source.with_utility` can put another one."""
     return Let("U'", powsimp(diff(sympify(utility), x)))
+
+
+def extended(law: L, name: str, *, claims: Mapping[str, Any] | None = None, **more: Any) -> L:
+    """Return a law that has more than another one, under another name.
+
+    Parameters
+    ----------
+    claims : mapping, optional
+        What holds of the new law: what the other one claims need not.
+    **more
+        Of the law. Mappings are added to those of the other law; all else takes their place.
+    """
+    merged: dict[str, Any] = {
+        k: {**getattr(law, k), **v} if isinstance(v, Mapping) else v for k, v in more.items()
+    }
+    return replace(law, name=name, claims=claims or {}, **merged)
 
 
 @explained_class

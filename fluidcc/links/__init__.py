@@ -7,33 +7,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
-    from fluidcc.links.droptail import DropTail
-    from fluidcc.links.paqm import PAQM, PAQMECF, PAQMECF2, PAQMDrop
-    from fluidcc.links.pi_aqm import PI
-    from fluidcc.links.prices import DualLink, PenaltyLink
-    from fluidcc.links.red import RED, AdaptiveRED, AdaptiveREDDrop, REDDrop
-
-# The file of each law.
-_HOME = {
-    "DropTail": "droptail",
-    "PAQMECF": "paqm",
-    "PAQMECF2": "paqm",
-    "PAQM": "paqm",
-    "PAQMDrop": "paqm",
-    "PI": "pi_aqm",
-    "DualLink": "prices",
-    "PenaltyLink": "prices",
-    "AdaptiveRED": "red",
-    "AdaptiveREDDrop": "red",
-    "RED": "red",
-    "REDDrop": "red",
+# The laws of each file.
+_FILES = {
+    "droptail": ("DropTail",),
+    "paqm": ("PAQM", "PAQMDrop", "PAQMECF", "PAQMECF2"),
+    "pi_aqm": ("PI",),
+    "prices": ("DualLink", "PenaltyLink"),
+    "red": ("RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop"),
 }
+_HOME = {name: file for file, names in _FILES.items() for name in names}
 
-__all__ = [
-    "PAQM", "PAQMECF", "PAQMECF2", "PI", "RED", "AdaptiveRED", "AdaptiveREDDrop", "DropTail",
-    "DualLink", "PAQMDrop", "PenaltyLink", "REDDrop",
-]  # fmt: skip
+if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and editors
+    from fluidcc.links.droptail import *
+    from fluidcc.links.paqm import *
+    from fluidcc.links.pi_aqm import *
+    from fluidcc.links.prices import *
+    from fluidcc.links.red import *
+else:
+    __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
-from sympy import Expr, symbols
+from sympy import Expr
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.base.units import to_si
-from fluidcc.laws import Link
-from fluidcc.symbols import c, unfold, y
+from fluidcc.laws import Link, extended
+from fluidcc.symbols import c, positive, unfold, y
 
 __all__ = ["count_packets"]
 
-count = symbols("count", positive=True)  # how much a bit counts [1]
+count = positive("count")  # how much a bit counts [1]
 
 
 @explained
@@ -81,16 +80,15 @@ def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
     def counted(f: Any) -> Expr:
         return f.subs(seen, simultaneous=True)
 
-    new = replace(
+    new = extended(
         law,
-        name=f"{law.name}Packets",
+        f"{law.name}Packets",
         flow={z: counted(f) if z in own else f for z, f in law.flow.items()},
         out={name: f if name == "loss" else counted(f) for name, f in law.out.items()},
         jumps=tuple(j.rewritten(counted) for j in law.jumps),
         ticks=tuple(t.rewritten(counted) for t in law.ticks),
-        params={**law.params, count: sizes["assumed"] / sizes["mean"]},
-        units={**law.units, count: "1"},
-        claims={},
+        params={count: sizes["assumed"] / sizes["mean"]},
+        units={count: "1"},
         ref=f"{law.ref}; in packet mode",
     )
     if not any(count in unfold(f).free_symbols for _, f in new.expressions()):

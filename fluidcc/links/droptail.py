@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sympy import Eq, symbols
+from sympy import Eq
 
 from fluidcc.laws import Link
-from fluidcc.symbols import c, q_max, y
+from fluidcc.symbols import c, nonnegative, q_max, y
 
 __all__ = ["DropTail"]
 
-q = symbols("q", nonnegative=True)  # queueing delay [s]
+q = nonnegative("q")  # queueing delay [s]
 
 DropTail = Link(
     name="DropTail",

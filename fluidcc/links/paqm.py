@@ -30,43 +30,40 @@ row is taken to mean that both loops rest, so that a link that nobody fills is n
 
 from __future__ import annotations
 
-from dataclasses import replace
+from sympy import Expr, Heaviside, Max, Min, Rational
 
-from sympy import Expr, Heaviside, Max, Min, Rational, symbols
-
-from fluidcc.laws import Link, Tick
+from fluidcc.laws import Link, Tick, extended
 from fluidcc.links.droptail import DropTail
 from fluidcc.links.red import dropping
-from fluidcc.symbols import Let, c, crossing, y
+from fluidcc.symbols import Let, c, crossing, nonnegative, positive, y
 
 __all__ = ["PAQM", "PAQMECF", "PAQMECF2", "V1", "V2", "PAQMDrop", "measured"]
 
 
 (q,) = DropTail.states
-u = symbols("u", nonnegative=True)  # share that goes unmarked [1]
-r = symbols("r", nonnegative=True)  # filtered arrival rate [bit/s]
-came = symbols("B", nonnegative=True)  # what came since the last tick [bit]
-K, a, dT, q0 = symbols("K a dT q_0", positive=True)
+u = nonnegative("u")  # share that goes unmarked [1]
+r = nonnegative("r")  # filtered arrival rate [bit/s]
+came = nonnegative("B")  # what came since the last tick [bit]
+K, a, dT, q0 = positive("K a dT q_0")
 
 _rate = Let("r'", (1 - a) * r + a * came / dT)  # (3)
 _buffer = Heaviside(_rate - c, 0) * K * (q0 - q) * c / dT
 
-PAQM = Link(
-    name="PAQM",
-    flow={**DropTail.flow, u: 0, r: 0, came: y},
-    out={**DropTail.out, "mark": 1 - u},
+PAQM = extended(
+    DropTail,
+    "PAQM",
+    flow={u: 0, r: 0, came: y},
+    out={"mark": 1 - u},
     params={K: 0.3, a: 0.5, dT: 0.02, q0: 0.04},
-    units={**DropTail.units, u: "1", r: "bit/s", came: "bit", K: "1", a: "1", dT: "s", q0: "s"},
-    lower={**DropTail.lower, u: 0},
-    upper={**DropTail.upper, u: 1},
-    initial={**DropTail.initial, u: 1, r: 0, came: 0},
-    queue=q,
+    units={u: "1", r: "bit/s", came: "bit", K: "1", a: "1", dT: "s", q0: "s"},
+    lower={u: 0},
+    upper={u: 1},
+    initial={u: 1, r: 0, came: 0},
     # (1), and (2) by the bounds; where r < c the share is 1 anyway, also without traffic.
     ticks=(Tick(every=dT, update={r: _rate, u: (c + _buffer) / Max(_rate, c), came: 0}),),
     ref="the ECF paper, equations (1) to (3)",
     about="P-AQM: a sampled controller marks, so that the queue stays at a set point.",
     meaning={
-        **DropTail.meaning,
         u: "share that goes unmarked",
         r: "filtered arrival rate",
         came: "bits that came since the last update",
@@ -84,18 +81,16 @@ PAQMDrop = dropping(PAQM, "PAQMDrop")
 
 
 q = PAQMDrop.queue
-factor, rise, count = symbols(
-    "MD AI n", nonnegative=True
-)  # what is told: [1], [bit/s], and how often so far
-seen = symbols("S", nonnegative=True)  # what came in the last part of the period, so far [bit]
-rests = symbols("rests", nonnegative=True)  # periods in a row in which nothing changed
-T_ECF, T_s, R, aim, calm, forced = symbols("T_ECF T_s R aim calm forced", positive=True)
+factor, rise, count = nonnegative("MD AI n")  # what is told: [1], [bit/s], and how often so far
+seen = nonnegative("S")  # what came in the last part of the period, so far [bit]
+rests = nonnegative("rests")  # periods in a row in which nothing changed
+T_ECF, T_s, R, aim, calm, forced = positive("T_ECF T_s R aim calm forced")
 
 measured = Let("r", seen / T_s)  # (5)
 STALLS = 5  # periods in a row
 
 
-def _outer(name: str, wanted: Expr, old_rate: bool, ref: str, about: str) -> Link:
+def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
     """Add to the inner loop an outer loop that wants the rate `wanted` next."""
     want = Let("r'", Max(wanted, 0))
     share = Let(
@@ -103,28 +98,21 @@ def _outer(name: str, wanted: Expr, old_rate: bool, ref: str, about: str) -> Lin
     )  # of a link that is all but idle nothing is asked
     rest = Let("k", Heaviside(share - calm, 0) * Heaviside(1 / calm - share, 0))
     stall = Let("s", rest * Heaviside(rests - STALLS + Rational(3, 2), 0))
-    params = {**PAQMDrop.params, T_ECF: 0.16, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.95}
-    return replace(
+    params = {T_ECF: 0.16, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.95}
+    old = {R: 0.02} if wanted.has(R) else {}  # the round trip for which the old rate comes on
+    return extended(
         PAQMDrop,
-        name=name,
-        flow={**PAQMDrop.flow, seen: y, factor: 0, rise: 0, count: 0, rests: 0},
-        out={**PAQMDrop.out, "factor": factor, "raise": rise, "reports": count},
-        params={**params, **({R: 0.02} if old_rate else {})},
+        name,
+        flow={seen: y, factor: 0, rise: 0, count: 0, rests: 0},
+        out={"factor": factor, "raise": rise, "reports": count},
+        params={**params, **old},
         units={
-            **PAQMDrop.units,
             seen: "bit",
-            factor: "1",
             rise: "bit/s",
-            count: "1",
-            rests: "1",
-            T_ECF: "s",
-            T_s: "s",
-            aim: "s",
-            calm: "1",
-            forced: "1",
-            **({R: "s"} if old_rate else {}),
+            **dict.fromkeys((factor, count, rests, calm, forced), "1"),
+            **dict.fromkeys((T_ECF, T_s, aim, *old), "s"),
         },
-        initial={**PAQMDrop.initial, seen: 0, factor: 1, rise: 0, count: 0, rests: 0},
+        initial={seen: 0, factor: 1, rise: 0, count: 0, rests: 0},
         ticks=(
             *PAQMDrop.ticks,
             Tick(every=T_ECF, phase=T_ECF - T_s, update={seen: 0}),
@@ -141,7 +129,6 @@ def _outer(name: str, wanted: Expr, old_rate: bool, ref: str, about: str) -> Lin
         ref=ref,
         about=about,
         meaning={
-            **PAQMDrop.meaning,
             seen: "bits that came in the last part of the period",
             factor: "factor told to sources",
             rise: "increase told to sources",
@@ -160,7 +147,7 @@ def _outer(name: str, wanted: Expr, old_rate: bool, ref: str, about: str) -> Lin
 # (6), (8) and (9): all of the error within one period, as if the new rate came at once.
 V1 = c + (aim - q) * c / T_ECF
 PAQMECF = _outer(
-    "PAQMECF", V1, False, "the ECF paper, equations (1) to (11), V1",
+    "PAQMECF", V1, "the ECF paper, equations (1) to (11), V1",
     "P-AQM with explicit congestion feedback: drops, and tells ECF sources their rates.",
 )  # fmt: skip
 
@@ -169,7 +156,6 @@ V2 = c + ((aim - q) * c - (measured - c) * R) / (T_ECF - R)
 PAQMECF2 = _outer(
     "PAQMECF2",
     V2,
-    True,
     "the ECF paper, equations (1) to (11), V2: the mean round trip taken into account",
     "PAQMECF that takes the mean round trip into account.",
 )

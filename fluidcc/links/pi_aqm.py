@@ -4,18 +4,18 @@ INFOCOM 2001.
 
 from __future__ import annotations
 
-from sympy import Eq, Float, Heaviside, symbols
+from sympy import Eq, Float, Heaviside
 
-from fluidcc.laws import Link, Steady
+from fluidcc.laws import Steady, extended
 from fluidcc.links.droptail import DropTail
-from fluidcc.symbols import q_max
+from fluidcc.symbols import nonnegative, positive, q_max
 
 __all__ = ["PI"]
 
 (q,) = DropTail.states
-p = symbols("p", nonnegative=True)  # mark ratio [1]
-a, b = symbols("a b", positive=True)  # gains [1/s] of q' and [1/s^2] of q - q_ref
-q_ref = symbols("q_ref", positive=True)  # the queueing delay wanted [s]
+p = nonnegative("p")  # mark ratio [1]
+a, b = positive("a b")  # gains [1/s] of q' and [1/s^2] of q - q_ref
+q_ref = positive("q_ref")  # the queueing delay wanted [s]
 
 # q' as it is: an empty queue does not fall, and a full one does not rise. Within a millionth of the
 # wanted queue, or of the buffer, it counts as empty or full, as a queue that rests on its bound is
@@ -27,20 +27,19 @@ _change = DropTail.flow[q] * Heaviside(q / q_ref - _EDGE, 0) * Heaviside(1 - _ED
 # held within [0, 1]. Gains are those of a queueing delay: a packet of queue is packet/c seconds, so
 # a gain per packet is multiplied by c/packet. The defaults are the paper's, at 3750 packets/s: a =
 # 1.82e-5 and b = 9.64e-6 a packet.
-PI = Link(
-    name="PI",
-    flow={**DropTail.flow, p: a * _change + b * (q - q_ref)},
-    out={**DropTail.out, "mark": p},
+PI = extended(
+    DropTail,
+    "PI",
+    flow={p: a * _change + b * (q - q_ref)},
+    out={"mark": p},
     params={a: 0.0682, b: 0.03615, q_ref: 0.05},
-    units={**DropTail.units, p: "1", a: "1/s", b: "1/s^2", q_ref: "s"},
-    lower={**DropTail.lower, p: 0},
-    upper={**DropTail.upper, p: 1},
-    initial={**DropTail.initial, p: 0},
-    queue=q,
+    units={p: "1", a: "1/s", b: "1/s^2", q_ref: "s"},
+    lower={p: 0},
+    upper={p: 1},
+    initial={p: 0},
     claims={"no steady error": Steady(Eq(q, q_ref))},
     about="A proportional-integral controller marks, so that the queue stays at a set point.",
     meaning={
-        **DropTail.meaning,
         p: "mark ratio",
         a: "gain of the change of the queue",
         b: "gain of the distance from the set point",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sympy import Eq, symbols
+from sympy import Eq
 
 from fluidcc.laws import Link, Steady
-from fluidcc.symbols import c, y
+from fluidcc.symbols import c, nonnegative, positive, y
 
 __all__ = ["DualLink", "PenaltyLink"]
 
-B, nu = symbols("B nu", positive=True)  # sharpness [1], gain [1/bit]
-multiplier = symbols("lambda", nonnegative=True)  # the dual variable [1]
+B, nu = positive("B nu")  # sharpness [1], gain [1/bit]
+multiplier = nonnegative("lambda")  # the dual variable [1]
 
 # g(y) of (11) and (12), positive and increasing; the larger B, the closer to the constraint y <= c.
 PenaltyLink = Link(

@@ -12,41 +12,37 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Eq, Heaviside, Max, Min, symbols
+from sympy import Eq, Heaviside, Max, Min
 
-from fluidcc.laws import Link, Steady, Tick
+from fluidcc.laws import Link, Steady, Tick, extended
 from fluidcc.links.droptail import DropTail
-from fluidcc.symbols import Let
+from fluidcc.symbols import Let, nonnegative, positive
 
 __all__ = ["RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop", "dropping"]
 
 (q,) = DropTail.states
-avg = symbols("avg", nonnegative=True)  # averaged queueing delay [s]
-min_th, max_th, T = symbols(
-    "min_th max_th T", positive=True
-)  # thresholds, time constant of the average [s]
-p_max, gentle = symbols("p_max gentle", positive=True)
+avg = nonnegative("avg")  # averaged queueing delay [s]
+min_th, max_th, T = positive("min_th max_th T")  # thresholds, time constant of the average [s]
+p_max, gentle = positive("p_max gentle")
 
 _ramp = Let("r", Min(Max((avg - min_th) / (max_th - min_th), 0), 1))
 _steep = Let("g", Min(Max((avg - max_th) / (gentle * max_th), 0), 1))
 
 # From p_max at max_th the ratio grows to 1 within gentle * max_th: 1 is Floyd's gentle option, and
 # near 0 the step of the original, in which every packet beyond max_th is marked.
-RED = Link(
-    name="RED",
-    flow={**DropTail.flow, avg: (q - avg) / T},
-    out={**DropTail.out, "mark": p_max * _ramp + (1 - p_max) * _steep},
+RED = extended(
+    DropTail,
+    "RED",
+    flow={avg: (q - avg) / T},
+    out={"mark": p_max * _ramp + (1 - p_max) * _steep},
     params={min_th: 0.04, max_th: 0.12, p_max: 0.1, T: 1, gentle: 1},
-    units={**DropTail.units, avg: "s", min_th: "s", max_th: "s", p_max: "1", T: "s", gentle: "1"},
-    lower={**DropTail.lower, avg: 0},
-    upper=DropTail.upper,
-    initial={**DropTail.initial, avg: 0},
-    queue=q,
+    units={avg: "s", min_th: "s", max_th: "s", p_max: "1", T: "s", gentle: "1"},
+    lower={avg: 0},
+    initial={avg: 0},
     claims={"the average is that of the queue": Steady(Eq(avg, q))},
     where=(min_th < max_th,),
     about="Random early detection (gentle): marks by the average of the queue.",
     meaning={
-        **DropTail.meaning,
         avg: "average of the queueing delay",
         min_th: "average at which marks begin",
         max_th: "average at which the mark ratio is p_max",
@@ -69,8 +65,8 @@ def dropping(law: Link, name: str) -> Link:
 
 REDDrop = dropping(RED, "REDDrop")
 
-maximum = symbols("p", positive=True)  # the p_max that adapts [1]
-interval, up, down = symbols("interval up down", positive=True)
+maximum = positive("p")  # the p_max that adapts [1]
+interval, up, down = positive("interval up down")
 
 _aim = Let("a", (avg - min_th) / (max_th - min_th))
 _below = Heaviside(0.4 - _aim, 0) * Heaviside(maximum - 0.01, 0)
@@ -78,14 +74,14 @@ _above = Heaviside(_aim - 0.6, 0) * Heaviside(0.5 - maximum, 0)
 
 # p_max is a state that is raised or lowered every `interval`, so that the average stays in the
 # middle fifth.
-AdaptiveRED = replace(
+AdaptiveRED = extended(
     RED,
-    name="AdaptiveRED",
-    flow={**RED.flow, maximum: 0},
-    out={**RED.out, "mark": RED.out["mark"].subs(p_max, maximum)},
-    params={**RED.params, interval: 0.5, up: 0.01, down: 0.9},
-    units={**RED.units, maximum: "1", interval: "s", up: "1", down: "1"},
-    initial={**RED.initial, maximum: p_max},
+    "AdaptiveRED",
+    flow={maximum: 0},
+    out={"mark": RED.out["mark"].subs(p_max, maximum)},
+    params={interval: 0.5, up: 0.01, down: 0.9},
+    units={maximum: "1", interval: "s", up: "1", down: "1"},
+    initial={maximum: p_max},
     ticks=(
         Tick(
             every=interval,
@@ -94,11 +90,9 @@ AdaptiveRED = replace(
             },
         ),
     ),
-    claims={},
     ref="Floyd, Gummadi and Shenker 2001",
     about="RED whose p_max adapts, so that the average stays between the thresholds.",
     meaning={
-        **RED.meaning,
         maximum: "mark ratio at max_th, as it adapts",
         p_max: "mark ratio at max_th, at first",
         interval: "interval of adaptations",

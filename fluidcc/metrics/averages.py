@@ -32,16 +32,16 @@ def values_of(x: Any, what: str, finite: bool = False) -> Array:
 def reduced(
     x: Any, values: Any, dim: str, name: str | None = None, units: str | None = None
 ) -> Any:
-    """Return `values`, which lack the axis `dim` of the DataArray `x`, with the other labels."""
-    import xarray as xr
+    """Return `values`, which lack the axis `dim` of the DataArray `x`, with the other labels.
 
-    rest = [d for d in x.dims if d != dim]
-    attrs = (
-        {k: v for k, v in x.attrs.items() if k == "units"} if units is None else {"units": units}
-    )
-    return xr.DataArray(
-        values, {d: x.coords[d] for d in rest if d in x.coords}, rest, name or x.name, attrs
-    )
+    If `x` is None they have none: a number, or an array.
+    """
+    if x is None:
+        return values if np.ndim(values) else float(values)
+    out = x.isel({dim: 0}, drop=True).reset_coords(drop=True).copy(data=values)
+    out.name, own = name or x.name, {"units": units} if units else x.attrs
+    out.attrs = {k: v for k, v in own.items() if k == "units"}
+    return out
 
 
 def axis_of(x: Any, dim: str) -> int:
@@ -59,18 +59,14 @@ def axis_of(x: Any, dim: str) -> int:
 
 def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
     """Return (times, values with time as their first axis, the DataArray or None)."""
+    values, source = np.atleast_1d(values_of(x, "x")), None
     if hasattr(x, "dims"):
-        values, t, source = (
-            np.moveaxis(values_of(x, "x"), axis_of(x, "time"), 0),
-            values_of(x["time"], "time"),
-            x,
-        )
+        values, time, source = np.moveaxis(values, axis_of(x, "time"), 0), x["time"], x
     elif time is None:
         raise InvalidInput(
             "an array carries no times: give time=, one for each entry of its first axis"
         )
-    else:
-        values, t, source = np.atleast_1d(values_of(x, "x")), values_of(time, "time"), None
+    t = values_of(time, "time")
     if t.ndim != 1 or len(t) != len(values):
         raise InvalidInput(
             f"there are {t.size} times for {len(values)} samples: give one time for each"
@@ -82,13 +78,10 @@ def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
 
 def _integral(t: Array, values: Array, at: Array) -> Array:
     """Return the integral of the piecewise-linear curve from its first time to each of `at`."""
-    step = np.diff(t).reshape(-1, *([1] * (values.ndim - 1)))
-    pieces = 0.5 * step * (values[1:] + values[:-1])
-    total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(pieces, axis=0)])
-    i = np.clip(np.searchsorted(t, at, side="right") - 1, 0, len(t) - 2)
-    part = (at - t[i]).reshape(-1, *([1] * (values.ndim - 1)))
-    slope = (values[i + 1] - values[i]) / step[i]
-    return total[i] + part * (values[i] + 0.5 * part * slope)
+    from scipy.interpolate import make_interp_spline
+
+    lines = make_interp_spline(t, values, k=1, check_finite=False)
+    return np.asarray(lines.antiderivative()(at))
 
 
 @explained
@@ -124,10 +117,7 @@ def mean(
             f"the span from {a:g} to {b:g} s is not within the samples, {t[0]:g} to {t[-1]:g} s"
         )
     ends = _integral(t, values, np.array([a, b]))
-    average = (ends[1] - ends[0]) / (b - a)
-    if source is not None:
-        return reduced(source, average, "time")
-    return float(average) if average.ndim == 0 else average
+    return reduced(source, (ends[1] - ends[0]) / (b - a), "time")
 
 
 @explained
@@ -228,32 +218,16 @@ def settling_time(
             f"each"
         )
     band = tolerance * np.abs(goal)
-    settled = np.empty(values.shape[1:])
-    for place in np.ndindex(values.shape[1:]):
-        one = (slice(None), *place)
-        settled[place] = _last_exit(
-            t,
-            values[one],
-            float(np.broadcast_to(goal, settled.shape)[place]),
-            float(np.broadcast_to(band, settled.shape)[place]),
-            start,
-        )
-    if source is not None:
-        return reduced(source, settled, "time", "settling_time", "s")
-    return float(settled) if settled.ndim == 0 else settled
-
-
-def _last_exit(t: Array, x: Array, goal: float, band: float, start: float) -> float:
-    """Return when the piecewise-linear curve enters the band for good, from `start` on."""
-    outside = np.flatnonzero(np.abs(x - goal) > band)
-    if not outside.size:
-        return 0.0
-    i = int(outside[-1])
-    if i == len(x) - 1:
-        return math.nan
-    edge = goal + math.copysign(band, x[i] - goal)
-    enters = t[i] + (t[i + 1] - t[i]) * (x[i] - edge) / (x[i] - x[i + 1])
-    return max(float(enters) - start, 0.0)
+    outside = np.abs(values - goal) > band
+    last = len(t) - 1 - np.argmax(outside[::-1], axis=0)  # where it is outside for the last time
+    after = np.minimum(last + 1, len(t) - 1)
+    x0, x1 = (np.take_along_axis(values, k[None], axis=0)[0] for k in (last, after))
+    edge = goal + np.copysign(band, x0 - goal)
+    with np.errstate(all="ignore"):
+        enters = t[last] + (t[after] - t[last]) * (x0 - edge) / (x0 - x1)
+    settled = np.where(last < after, np.maximum(enters - start, 0.0), np.nan)
+    settled = np.where(outside.any(axis=0), settled, 0.0)
+    return reduced(source, settled, "time", "settling_time", "s")
 
 
 # --- Utilisation of links and losses of flows over a span of a run -------------------------------
@@ -394,12 +368,11 @@ def queue_shares(result: Any, net: Network) -> Any:
     t = rate.time.values
     queue = {name: delay.sel(link=name).values for name in net.links}
     shares = np.zeros((len(t), len(queue), len(net.flows)))
-    oldest = {
-        name: np.interp(t, t + q, t, left=np.nan) for name, q in queue.items()
-    }  # when arrived what leaves now
+    # When arrived what leaves now.
+    oldest = {name: np.interp(t, t + q, t, left=np.nan) for name, q in queue.items()}
     for k, (name, flow) in enumerate(net.flows.items()):
         x = rate.sel(flow=name).values
-        sent = np.append(0.0, np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t)))
+        sent = _integral(t, x, t)
         there = t + flow.access_delay  # when what was sent at t arrives at the next queue
         for link in flow.route:
             since = np.interp(oldest[link], there, sent, left=np.nan)

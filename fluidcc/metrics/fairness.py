@@ -54,9 +54,7 @@ def jain(rate: Any, *, dim: str = "flow") -> Any:
     with np.errstate(invalid="ignore"):
         x = x / top  # so that squares neither overflow nor underflow
         index = np.sum(x, axis=axis) ** 2 / (x.shape[axis] * np.sum(x * x, axis=axis))
-    if labelled:
-        return reduced(rate, index, dim, "jain_index", "1")
-    return float(index) if index.ndim == 0 else index
+    return reduced(rate if labelled else None, index, dim, "jain_index", "1")
 
 
 def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:

@@ -17,7 +17,6 @@ from importlib import import_module, resources
 from typing import Any
 
 import numpy as np
-from sympy import symbols
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import Undecided, UnknownName
@@ -26,19 +25,21 @@ from fluidcc.laws.prove import Proof, Verdict, prove
 from fluidcc.papers import printed
 
 __all__ = [
-    "VERDICTS", "Claim", "Found", "Outcome", "claims_of", "compared", "differs_if", "found",
-    "law_proof", "not_given", "out_of_reach", "papers", "positive", "proof", "proved", "proved_if",
+    "MEANING", "VERDICTS", "Claim", "Found", "Outcome", "claims_of", "compared", "differs_if",
+    "found", "law_proof", "not_given", "out_of_reach", "papers", "proof", "proved", "proved_if",
     "refuted_if", "reproduced_if",
 ]  # fmt: skip
 
-PROVED = "proved"  # by algebra, for all values
-REPRODUCED = "reproduced"  # computed, and equal to what the paper prints within its precision
-DIFFERS = "differs"  # true only with a change or a condition: the reason says by how much and why
-REFUTED = "refuted"  # false: the reason gives the counterexample
-NOT_GIVEN = "not given"  # the paper prints no value to compare with; the reason says what was taken
-OUT_OF_REACH = "out of a fluid's reach"  # packets are needed
-
-VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
+MEANING = {
+    "proved": "by algebra, for all values",
+    "reproduced": "computed, and as the paper prints it within its precision",
+    "differs": "true only with a change or a condition; by how much and why is said",
+    "refuted": "false; the counterexample is given",
+    "not given": "the paper prints nothing to compare with; what was taken is said",
+    "out of a fluid's reach": "packets are needed",
+}
+VERDICTS = tuple(MEANING)
+PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH = VERDICTS
 
 _WORDS = printed.Words()
 _PAPERS = ("ldcc", "binomial", "fast", "delay_aimd", "ecf")
@@ -325,11 +326,6 @@ def proof(statement: Any, *where: Any) -> Verdict:
     verdict = prove(statement, where=where)
     assert isinstance(verdict, Verdict)
     return _decided(verdict)
-
-
-def positive(names: str) -> Any:
-    """Return the positive symbol of this name, or those of these names."""
-    return symbols(names, positive=True)
 
 
 def law_proof(law: Law, label: str) -> Verdict:

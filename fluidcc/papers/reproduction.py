@@ -15,7 +15,7 @@ from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.progress import bar_class, tell, together, watched
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import scenarios
-from fluidcc.papers.model import VERDICTS, claims_of, papers
+from fluidcc.papers.model import MEANING, claims_of, papers
 from fluidcc.papers.tables import Row, Table, tested
 
 if TYPE_CHECKING:
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["figure", "reproduce"]
 
 _MADE = "Made by `fluidcc reproduce`"  # in claims.md: by this a folder is known
-_MEANING = {
-    "proved": "by algebra, for all values",
-    "reproduced": "computed, and as the paper prints it within its precision",
-    "differs": "true only with a change or a condition; by how much and why is said",
-    "refuted": "false; the counterexample is given",
-    "not given": "the paper prints nothing to compare with; what was taken is said",
-    "out of a fluid's reach": "packets are needed",
-}
 
 
 @explained
@@ -192,7 +184,7 @@ def _save(figure: Any, path: Path) -> None:
 
 def _document(rows: Table) -> str:
     lines = ["# Claims", "", f"{_MADE}; every value is computed anew. {rows.summary()}.", ""]
-    lines += [f"- **{v}**: {_MEANING[v]}" for v in VERDICTS]
+    lines += [f"- **{v}**: {meaning}" for v, meaning in MEANING.items()]
     for paper in papers():
         of_paper = rows.filter(lambda r, paper=paper: r.paper == paper)  # type: ignore[misc]
         lines += ["", f"## {paper}", "", of_paper.to_markdown().rstrip()]

@@ -35,54 +35,33 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sympy import Heaviside, Max, Symbol, symbols, sympify
+from sympy import Heaviside, Max, Symbol, sympify
 
 from fluidcc.laws import Jump, Source
-from fluidcc.symbols import RTT, Let, edot, packet, x_tau
+from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, positive, x_tau
 
 __all__ = [
-    "MEANING",
-    "F",
-    "acked",
-    "decay",
-    "delta",
-    "high",
-    "largest",
-    "low",
-    "w",
-    "window_source",
-]
+    "MEANING", "F", "acked", "decay", "delta", "high", "largest", "low", "w", "window_source",
+]  # fmt: skip
 
-w = symbols("w", nonnegative=True)  # congestion window [packet]
-F = symbols(
-    "F", nonnegative=True
-)  # in flight: sent, and not yet known to have arrived or been lost [packet]
-delta = symbols(
-    "delta", nonnegative=True
-)  # queueing delay as the source sees it: RTT less the smallest RTT seen [s]
-low = symbols("low", positive=True)  # smallest RTT at which it has turned upwards [s]
-high = symbols("high", nonnegative=True)  # largest RTT seen, decaying, less the present one [s]
-decay = symbols("decay", nonnegative=True)  # of the largest RTT [1]
-paced = symbols(
-    "paced", nonnegative=True
-)  # acknowledgements, smoothed over a round trip [packet/s]
-drain = symbols(
-    "drain", nonnegative=True
-)  # 1 after a cut, until what is in flight fits the window; else 0
-pace, trickle = symbols("pace trickle", nonnegative=True)
-burst = symbols("burst", positive=True)
+w = nonnegative("w")  # congestion window [packet]
+F = nonnegative("F")  # in flight: sent, and not yet known to have arrived or been lost [packet]
+delta = nonnegative("delta")  # queueing delay that it sees: RTT less the smallest RTT seen [s]
+low = positive("low")  # smallest RTT at which it has turned upwards [s]
+high = nonnegative("high")  # largest RTT seen, decaying, less the present one [s]
+decay = nonnegative("decay")  # of the largest RTT [1]
+paced = nonnegative("paced")  # acknowledgements, smoothed over a round trip [packet/s]
+drain = nonnegative("drain")  # 1 after a cut, until what is in flight fits the window; else 0
+pace, trickle = nonnegative("pace trickle")
+burst = positive("burst")
 
 acked = Let("a", x_tau / (1 + edot) / packet)  # packets/s of which news comes back, arrived or lost
 change = Let("r'", edot / (1 + edot))  # d RTT/dt, as the source sees it
 largest = Let(r"\mathrm{RTT}_{\max}", RTT + high)
-_NEARLY, _SOON = (
-    1 - 1e-12,
-    RTT / 10000,
-)  # so that rounding sets nothing anew, and a ripple nothing without end
-_answered = x_tau - packet / (
-    1000 * RTT
-)  # acknowledgements come: nothing is known before the first of them
-
+# So that rounding sets nothing anew, and a ripple nothing without end.
+_NEARLY, _SOON = 1 - 1e-12, RTT / 10000
+# Acknowledgements come: nothing is known before the first of them.
+_answered = x_tau - packet / (1000 * RTT)
 
 MEANING = {
     w: "congestion window",
@@ -97,6 +76,12 @@ MEANING = {
     trickle: "part still sent while nothing may be",
     burst: "round trips in which a window to spare is sent",
 }
+_UNITS = {
+    w: "packet", F: "packet", delta: "s", low: "s", high: "s", decay: "1", paced: "packet/s",
+    drain: "1", pace: "1", trickle: "1", burst: "1",
+}  # fmt: skip
+# Of `low` more than any round trip: none has been seen.
+_INITIAL = {w: 10, F: 0, delta: 0, low: 1e6, high: 0, paced: 0, drain: 0}
 
 
 def window_source(
@@ -107,11 +92,9 @@ def window_source(
     units: Mapping[Symbol, str],
     flow: Mapping[Symbol, Any] | None = None,
     initial: Mapping[Symbol, Any] | None = None,
-    lower: Mapping[Symbol, Any] | None = None,
     least: Any = 1,
     jumps: tuple[Jump, ...] = (),
     clock: str = "ack",
-    factor: Any = 1,
     limits: Mapping[Symbol, float] | None = None,
     meaning: Mapping[Symbol, str] | None = None,
     **more: Any,
@@ -125,92 +108,67 @@ def window_source(
     growth : Expr
         w' [packet/s], in terms of `w`, `delta`, the signals, the parameters and the states of
         `flow`.
-    params, units, flow, initial, lower, jumps, limits, meaning
+    params, units, flow, initial, jumps, limits, meaning
         As of `Source`, beyond those of the window and its clock.
     least : Expr
         Smallest window [packet].
     clock : {"ack", "static"}
         What the rate is: driven by acknowledgements, or w/RTT.
-    factor : Expr
-        Of the rate: a source that pauses or probes.
     """
-    states = {w: Let("w'", growth), **(flow or {})}
-    own: dict[str, Any] = {
-        "params": dict(params),
-        "units": {**units, w: "packet"},
-        "limits": dict(limits or {}),
-        "meaning": {**MEANING, **(meaning or {})},
-    }
-    own |= {"initial": {w: 10, **(initial or {})}, "lower": {w: least, **(lower or {})}}
-    used = [
-        growth,
-        factor,
-        *states.values(),
-        *(f for jump in jumps for f in (jump.when, *jump.reset.values())),
-    ]
-    needed = set().union(*(sympify(f).free_symbols for f in used))
+    states, params = {w: Let("w'", growth), **(flow or {})}, dict(params)
+    resets = (f for jump in jumps for f in (jump.when, *jump.reset.values()))
+    needed = set().union(*(sympify(f).free_symbols for f in (growth, *states.values(), *resets)))
     if delta in needed:
         states[delta] = change * Heaviside(_answered, 0)
-        own["units"][delta], own["initial"][delta], own["lower"][delta] = "s", 0, 0
     if low in needed:
-        jumps = (*jumps, *_extremes(states, own, high in needed))
-    rate = packet * w / RTT
+        states[low] = 0
+        first: dict[Symbol, Any] = {low: RTT}
+        if high in needed:
+            first[high], states[high], params[decay] = 0, -change - decay, 0.001
+        jumps = (
+            *jumps,
+            Jump(when=Heaviside(change, 0) * (low * _NEARLY - RTT), reset={low: RTT},
+                 refractory=_SOON),
+            Jump(when=_answered, reset=first, once=True, refractory=1e9 * RTT),
+        )  # fmt: skip
+    rate, most = w / RTT, dict(limits or {})
     if clock == "ack":
-        rate, jumps = _ack_clock(states, own, jumps, factor)
-    out = {"rate": factor * rate}
-    return Source(name=name, flow=states, out=out, window=w, jumps=jumps, **own, **more)
-
-
-def _extremes(
-    states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], both: bool
-) -> list[Jump]:
-    """Add the smallest round trip, and with `both` the largest, to a law; return what sets them."""
-    first: dict[Symbol, Any] = {low: RTT}
-    states[low], own["units"][low], own["initial"][low] = (
-        0,
-        "s",
-        1e6,
-    )  # more than any: none has been seen
-    if both:
-        first[high] = 0
-        states[high], own["units"][high], own["initial"][high], own["lower"][high] = (
-            -change - decay,
-            "s",
-            0,
-            0,
-        )
-        own["units"][decay] = "1"
-        own["params"].setdefault(decay, 0.001)
-    return [
-        Jump(when=Heaviside(change, 0) * (low * _NEARLY - RTT), reset={low: RTT}, refractory=_SOON),
-        Jump(when=_answered, reset=first, once=True, refractory=1e9 * RTT),
-    ]
+        rate, jumps = _ack_clock(states, params, jumps, least)
+        most |= {pace: 1, trickle: 1}
+    own = {*states, *params}
+    return Source(
+        name=name,
+        flow=states,
+        out={"rate": packet * rate},
+        params=params,
+        units={**{s: unit for s, unit in _UNITS.items() if s in own}, **units},
+        initial={**{z: v for z, v in _INITIAL.items() if z in own}, **(initial or {})},
+        lower={w: least, **{z: 0 for z in (delta, high) if z in own}},
+        limits=most,
+        meaning={**MEANING, **(meaning or {})},
+        window=w,
+        jumps=jumps,
+        **more,
+    )
 
 
 def _ack_clock(
-    states: dict[Symbol, Any],
-    own: dict[str, dict[Symbol, Any]],
-    jumps: tuple[Jump, ...],
-    factor: Any,
+    states: dict[Symbol, Any], params: dict[Symbol, Any], jumps: tuple[Jump, ...], least: Any
 ) -> tuple[Any, tuple[Jump, ...]]:
-    """Add an ack clock to a law; return its rate [bit/s] and its jumps."""
-    grown = states[w]
-    if not any(
-        w in jump.reset for jump in jumps
-    ):  # a window that falls by itself; at its least it falls no more
-        grown = Max(grown, (own["lower"][w] - w) / (burst * RTT))
+    """Add an ack clock to a law; return its rate [packet/s] and its jumps."""
+    grown, falls = states[w], any(w in jump.reset for jump in jumps)
+    if not falls:  # a window that falls by itself; at its least it falls no more
+        grown = Max(grown, (least - w) / (burst * RTT))
     rate = Max(
         pace * paced + (1 - pace) * acked + grown + (w - F) / (burst * RTT), trickle * w / RTT
     )
-    states[paced], own["units"][paced], own["initial"][paced] = (acked - paced) / RTT, "packet/s", 0
-    own["units"] |= {pace: "1", burst: "1", trickle: "1"}
-    own["params"] |= {pace: 0.05, burst: 0.1, trickle: 0.01}
-    own["limits"] |= {pace: 1, trickle: 1}
-    if any(w in jump.reset for jump in jumps):
-        own["params"][pace] = 0.5  # a cut leaves a gap, which comes round a hundred times with 0.05
+    states[paced] = (acked - paced) / RTT
+    # A cut leaves a gap, which comes round a hundred times with a pace of 0.05.
+    params |= {pace: 0.5 if falls else 0.05, burst: 0.1, trickle: 0.01}
+    if falls:
         rate = (1 - drain) * rate + drain * trickle * paced
-        states[drain], own["units"][drain], own["initial"][drain] = 0, "1", 0
+        states[drain] = 0
         cuts = (replace(j, reset={**j.reset, drain: 1}) if w in j.reset else j for j in jumps)
         jumps = (*cuts, Jump(when=drain * (w - F), reset={drain: 0}))
-    states[F], own["units"][F], own["initial"][F] = factor * rate - acked, "packet", 0
-    return packet * rate, jumps
+    states[F] = rate - acked
+    return rate, jumps

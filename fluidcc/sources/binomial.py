@@ -13,20 +13,20 @@ from typing import Any
 
 from sympy import Eq, Rational, Symbol, symbols
 
-from fluidcc.laws import Jump, Source, Steady
-from fluidcc.symbols import RTT, packet, pi, x_tau
+from fluidcc.laws import Jump, Source, Steady, extended
+from fluidcc.symbols import RTT, packet, pi, positive, x_tau
 
 __all__ = [
     "AIAD", "AIPD", "IIAD", "ISCC", "SQRT", "Binomial", "BinomialFluid", "Kelly", "RateAIMD",
     "RateBinomial",
 ]  # fmt: skip
 
-W = symbols("W", positive=True)  # congestion window [packet]
-x = symbols("x", positive=True)  # sending rate [bit/s]
-alpha, beta = symbols("alpha beta", positive=True)  # increase a round trip and decrease, in packets
+W = positive("W")  # congestion window [packet]
+x = positive("x")  # sending rate [bit/s]
+alpha, beta = positive("alpha beta")  # increase a round trip and decrease, in packets
 k, l = symbols("k l", real=True)
-m, R = symbols("m R", positive=True)  # MTU/RTT of (4) [bit/s], control interval [s]
-m_I, m_D, C = symbols("m_I m_D C", positive=True)  # of ISCC; its estimate of the capacity [bit/s]
+m, R = positive("m R")  # MTU/RTT of (4) [bit/s], control interval [s]
+m_I, m_D, C = positive("m_I m_D C")  # of ISCC; its estimate of the capacity [bit/s]
 
 PAPER = "Loguinov and Radha, IEEE/ACM Transactions on Networking 11 (2003)"
 
@@ -158,21 +158,16 @@ ISCC = binomial(
 )  # fmt: skip
 
 # Additive increase, loss-proportional decrease.
-AIPD = Source(
-    name="AIPD",
-    flow=AIAD.flow,
-    out=AIAD.out,
-    params={alpha: 1, beta: 0.5},
-    units=AIAD.units,
-    lower=AIAD.lower,
-    initial=AIAD.initial,
+AIPD = extended(
+    AIAD,
+    "AIPD",
     jumps=(Jump(when=pi, reset={W: W - beta * pi * W}, refractory=RTT),),
     ref=f"Lee, Kim and Bharghavan 2001, cited in {PAPER}",
     about="Additive increase, and a decrease in proportion to the loss ratio.",
-    meaning={**_MEANING, alpha: "increase a round trip", beta: "decrease for a loss ratio of 1"},
+    meaning={alpha: "increase a round trip", beta: "decrease for a loss ratio of 1"},
 )
 
-gain, slope = symbols("alpha beta", positive=True)  # [bit/s^2], [1/s]
+gain, slope = positive("alpha beta")  # [bit/s^2], [1/s]
 
 Kelly = Source(
     name="Kelly",

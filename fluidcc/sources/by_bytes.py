@@ -4,20 +4,19 @@ of different sizes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from sympy import Expr, Min, symbols
+from sympy import Expr, Min
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.base.units import to_si
-from fluidcc.laws import Source
-from fluidcc.symbols import Let, packet, pi, unfold
+from fluidcc.laws import Source, extended
+from fluidcc.symbols import Let, packet, pi, positive, unfold
 
 __all__ = ["marked_by_bytes"]
 
-mean_size = symbols("mean_size", positive=True)  # [bit/packet]
+mean_size = positive("mean_size")  # [bit/packet]
 
 
 @explained
@@ -78,15 +77,14 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
     def marked(f: Any) -> Expr:
         return f.subs(pi, own)
 
-    return replace(
+    return extended(
         law,
-        name=f"{law.name}ByBytes",
+        f"{law.name}ByBytes",
         flow={z: marked(g) for z, g in law.flow.items()},
         out={name: marked(g) for name, g in law.out.items()},
         jumps=tuple(j.rewritten(marked) for j in law.jumps),
         ticks=tuple(t.rewritten(marked) for t in law.ticks),
-        params={**law.params, mean_size: to_si(mean, "bit", "mean")},
-        units={**law.units, mean_size: "bit/packet"},
-        claims={},
+        params={mean_size: to_si(mean, "bit", "mean")},
+        units={mean_size: "bit/packet"},
         ref=f"{law.ref}; marked by bytes",
     )

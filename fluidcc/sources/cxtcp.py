@@ -11,31 +11,30 @@ are chosen. The fluid is that of Reno, with one backoff for every packet lost or
 
 from __future__ import annotations
 
-from dataclasses import replace
+from sympy import Eq, Max, Min
 
-from sympy import Eq, Max, Min, symbols
-
+from fluidcc.laws import extended
 from fluidcc.sources._windows import change, delta
 from fluidcc.sources.binomial import W
 from fluidcc.sources.reno import Reno, a, b
-from fluidcc.symbols import RTT, Let, pi, x_tau
+from fluidcc.symbols import RTT, Let, pi, positive, x_tau
 
 __all__ = ["CxTCP"]
 
-peak, turn, fall = symbols("peak turn fall", positive=True)
+peak, turn, fall = positive("peak turn fall")
 
 _drawn = Let("g", peak * Min(delta / turn, Max((turn + fall - delta) / fall, 0)))
 # Lost, or drawn. Not 1 - (1 - pi) (1 - g), which is zero to rounding where both are below 1e-16.
 _heard = Let("p", pi + (1 - pi) * _drawn)
 
-CxTCP = replace(
+CxTCP = extended(
     Reno,
-    name="CxTCP",
+    "CxTCP",
     flow={W: Reno.flow[W].subs(pi, _heard), delta: change},
-    params={**Reno.params, peak: 0.05, turn: 0.02, fall: 0.04},
-    units={**Reno.units, delta: "s", peak: "1", turn: "s", fall: "s"},
-    lower={**Reno.lower, delta: 0},
-    initial={**Reno.initial, delta: 0},
+    params={peak: 0.05, turn: 0.02, fall: 0.04},
+    units={delta: "s", peak: "1", turn: "s", fall: "s"},
+    lower={delta: 0},
+    initial={delta: 0},
     claims={
         "square-root law of losses and draws": Eq(
             Reno.flow[W].subs(pi, _heard).subs(x_tau, Reno.out["rate"]),
@@ -45,7 +44,6 @@ CxTCP = replace(
     },
     about="Cx-TCP: Reno that also backs off, by chance, on the queueing delay.",
     meaning={
-        **Reno.meaning,
         delta: "queueing delay as the source sees it",
         peak: "largest probability of a backoff on delay, for a packet",
         turn: "queueing delay at which that probability is largest",

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import symbols
-
 from fluidcc.laws import Source
 from fluidcc.sources._windows import delta, w, window_source
-from fluidcc.symbols import RTT, Let
+from fluidcc.symbols import RTT, Let, positive
 
 __all__ = ["FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"]
 
-alpha, gamma, tau, target, gain = symbols("alpha gamma tau target gain", positive=True)
+alpha, gamma, tau, target, gain = positive("alpha gamma tau target gain")
 
 # u: the queueing delay at which alpha packets of this flow are queued; kappa/u is written so that w
 # may be 0.

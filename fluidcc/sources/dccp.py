@@ -8,19 +8,17 @@ random marks of the same.
 
 from __future__ import annotations
 
-from sympy import Heaviside, Max, Min, symbols
+from sympy import Heaviside, Max, Min
 
 from fluidcc.laws import Jump, Source
-from fluidcc.symbols import RTT, Let, packet, pi, x_tau
+from fluidcc.symbols import RTT, Let, nonnegative, packet, pi, positive, x_tau
 
 __all__ = ["DCCP"]
 
-W = symbols("W", positive=True)  # congestion window [packet]
-marked = symbols("m", nonnegative=True)  # packets marked since the last round trip with a halving
-since = symbols("since", nonnegative=True)  # time since the last halving [s]
-a, b, r_max = symbols(
-    "a b r_max", positive=True
-)  # increase a round trip [packet], decrease factor [1], [bit/s]
+W = positive("W")  # congestion window [packet]
+marked = nonnegative("m")  # packets marked since the last round trip with a halving
+since = nonnegative("since")  # time since the last halving [s]
+a, b, r_max = positive("a b r_max")  # increase a round trip [packet], decrease factor [1], [bit/s]
 
 _rate = Let("r", packet * W / RTT)
 

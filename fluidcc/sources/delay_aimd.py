@@ -25,19 +25,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Heaviside, Max, Min, Symbol, symbols
+from sympy import Heaviside, Max, Min, Symbol
 
 from fluidcc.laws import Jump, Source
 from fluidcc.sources._windows import acked, change, high, largest, low, w, window_source
-from fluidcc.symbols import RTT, Let, pi
+from fluidcc.symbols import RTT, Let, nonnegative, pi, positive
 
 __all__ = ["HTCP", "DelayAIMD", "PlainDelayAIMD", "SlowStartAIMD"]
 
-Delta = symbols("Delta", nonnegative=True)  # time since the last backoff [s]
-alpha, slope, coefficient, offset = symbols("alpha slope coefficient offset", nonnegative=True)
-tau0, w0, gamma, Delta0, kappa = symbols("tau0 w0 gamma Delta0 kappa", nonnegative=True)
-slow, m = symbols("slow m", nonnegative=True)  # 1 in slow start, then 0; max_ssthresh [packet]
-probe, cap, hold, beta_min, beta_max = symbols("delta_p cap hold beta_min beta_max", positive=True)
+Delta = nonnegative("Delta")  # time since the last backoff [s]
+alpha, slope, coefficient, offset = nonnegative("alpha slope coefficient offset")
+tau0, w0, gamma, Delta0, kappa = nonnegative("tau0 w0 gamma Delta0 kappa")
+slow, m = nonnegative("slow m")  # 1 in slow start, then 0; max_ssthresh [packet]
+probe, cap, hold, beta_min, beta_max = positive("delta_p cap hold beta_min beta_max")
 
 _UNITS: dict[Symbol, str] = {
     alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", tau0: "s",
@@ -139,6 +139,12 @@ _beta = Let("beta", Min(probe * low / RTT, cap))  # (4), and (3) with delta_p = 
 _limit = Let("h", (1 - gamma) * tau0 + gamma * _span)  # (5)
 _idle = Let("g", Delta0 + kappa * _span)
 _DELAY = {tau0: 0.02, w0: 0, probe: 1, cap: 0.9}
+_ADAPTS = {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0}
+_large = Heaviside(w - w0, 0)
+# (6) with (5): no increase above the threshold, and a backoff at most every Delta0 + kappa (RTT_max
+# - RTT_min).
+_held = _increase * (1 - _large * Heaviside(_delay - _limit, 0))
+_backs_off = (_delay * _large * Heaviside(Delta - _idle, 0) - _limit,)
 
 # (1) with (3) or (4).
 PlainDelayAIMD = _law(
@@ -148,20 +154,18 @@ PlainDelayAIMD = _law(
     {**_HTCP, **_DELAY},
     "Delay-based AIMD, (1) to (4)",
     "AIMD that backs off when the queueing delay exceeds a fixed threshold.",
-    on_delay=(_delay * Heaviside(w - w0, 0) - tau0,),
+    on_delay=(_delay * _large - tau0,),
     threshold=tau0,
 )
 
-# (6) with (5): no increase above the threshold, and a backoff at most every Delta0 + kappa (RTT_max
-# - RTT_min).
 DelayAIMD = _law(
     "DelayAIMD",
-    _increase * (1 - Heaviside(w - w0, 0) * Heaviside(_delay - _limit, 0)),
+    _held,
     _beta,
-    {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
+    _ADAPTS,
     "Delay-based AIMD, (2) to (6)",
     "AIMD that backs off when the queueing delay exceeds a threshold that adapts.",
-    on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
+    on_delay=_backs_off,
     threshold=_limit,
 )
 
@@ -174,13 +178,12 @@ _turns = Heaviside(_NONE - high, 0) * Heaviside(
 )  # the round trip has been at its largest
 SlowStartAIMD = _law(
     "SlowStartAIMD",
-    slow * (w * _few + m / 2 * (1 - _few))
-    + (1 - slow) * _increase * (1 - Heaviside(w - w0, 0) * Heaviside(_delay - _limit, 0)),
+    slow * (w * _few + m / 2 * (1 - _few)) + (1 - slow) * _held,
     _beta,
-    {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
+    _ADAPTS,
     "Delay-based AIMD, (2) to (7) and Section IV",
     "DelayAIMD that begins with slow start.",
-    on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
+    on_delay=_backs_off,
     threshold=_limit,
     first={slow: 1, m: 1e9},
     jumps=(

@@ -16,20 +16,16 @@ for 3/8 or less.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sympy import Max, Min, Rational, sqrt, symbols
 
-from fluidcc.laws import Jump, Source, Tick
-from fluidcc.symbols import Let, factors, noise, packet, raises, reports
+from fluidcc.laws import Jump, Source, Tick, extended
+from fluidcc.symbols import Let, factors, noise, nonnegative, packet, positive, raises, reports
 
 __all__ = ["ECF", "FramedECF", "PoissonECF"]
 
-rates = symbols(
-    "r1:4", nonnegative=True
-)  # that the reports of the first, second, third router allow [bit/s]
+rates = nonnegative("r1:4")  # that the reports of the first, second, third router allow [bit/s]
 heard = symbols("n1:4", real=True)  # their reports so far; -1: none yet
-r_max, r_min = symbols("r_max r_min", positive=True)  # [bit/s]
+r_max, r_min = positive("r_max r_min")  # [bit/s]
 lowest = Min(*rates)
 
 
@@ -50,12 +46,7 @@ ECF = Source(
     flow=dict.fromkeys((*rates, *heard), 0),
     out={"rate": lowest},
     params={r_max: 20e6, r_min: 10e3},
-    units={
-        **dict.fromkeys(rates, "bit/s"),
-        **dict.fromkeys(heard, "1"),
-        r_max: "bit/s",
-        r_min: "bit/s",
-    },
+    units=dict.fromkeys((*rates, r_max, r_min), "bit/s") | dict.fromkeys(heard, "1"),
     initial={**dict.fromkeys(rates, r_max), **dict.fromkeys(heard, -1)},
     jumps=tuple(_report(k) for k in range(len(rates))),
     where=(r_min <= r_max,),
@@ -69,34 +60,34 @@ ECF = Source(
     },
 )
 
-held = symbols("x", nonnegative=True)  # the rate until the next frame [bit/s]
-gop = symbols("gop", positive=True)  # [s]
+held = nonnegative("x")  # the rate until the next frame [bit/s]
+gop = positive("gop")  # [s]
 
-FramedECF = replace(
+FramedECF = extended(
     ECF,
-    name="FramedECF",
-    flow={**ECF.flow, held: 0},
+    "FramedECF",
+    flow={held: 0},
     out={"rate": held},
-    params={**ECF.params, gop: 0.48},
-    units={**ECF.units, held: "bit/s", gop: "s"},
-    initial={**ECF.initial, held: r_max},
+    params={gop: 0.48},
+    units={held: "bit/s", gop: "s"},
+    initial={held: r_max},
     ticks=(Tick(every=gop, update={held: lowest}),),
     about="ECF whose rate changes only where a frame or a group of pictures begins.",
-    meaning={**ECF.meaning, held: "rate until the next frame", gop: "length of a frame or group"},
+    meaning={held: "rate until the next frame", gop: "length of a frame or group"},
     ref="the ECF paper, Section 2.3: the target rate is not activated until the next frame or "
     "group of pictures",
 )
 
-interval = symbols("interval", positive=True)  # in which packets are counted [s]
+interval = positive("interval")  # in which packets are counted [s]
 _mean = Let("m", lowest * interval / packet)
 
-PoissonECF = replace(
+PoissonECF = extended(
     ECF,
-    name="PoissonECF",
+    "PoissonECF",
     out={"rate": lowest / (1 + 4 * _mean) * (2 * sqrt(_mean) + noise) ** 2},
-    params={**ECF.params, interval: 0.02},
-    units={**ECF.units, interval: "s"},
+    params={interval: 0.02},
+    units={interval: "s"},
     about="ECF that sends its packets at random.",
-    meaning={**ECF.meaning, interval: "interval in which packets are counted"},
+    meaning={interval: "interval in which packets are counted"},
     ref="the ECF paper, Section 2.3: a Poisson source whose intensity follows ECF",
 )

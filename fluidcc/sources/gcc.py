@@ -32,14 +32,14 @@ from sympy import Abs, Max, Min, Rational, log, symbols
 
 from fluidcc.laws import Jump, Source
 from fluidcc.laws.law import tfrc_rate
-from fluidcc.symbols import RTT, Let, edot, packet, pi, x_tau
+from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, pi, positive, x_tau
 
 __all__ = ["GCC", "AdaptiveGCC"]
 
-A = symbols("A", positive=True)  # rate by the delay [bit/s]
+A = positive("A")  # rate by the delay [bit/s]
 m = symbols("m", real=True)  # mode: 1 increase, 0 hold, -1 decrease
-p = symbols("p", nonnegative=True)  # smoothed loss ratio [1]
-g, gamma, alpha, cap, T, T_p, b = symbols("g gamma alpha cap T T_p b", positive=True)
+p = nonnegative("p")  # smoothed loss ratio [1]
+g, gamma, alpha, cap, T, T_p, b = positive("g gamma alpha cap T T_p b")
 
 _received = Let("R", x_tau * (1 - pi) / (1 + edot))  # [bit/s]
 _friendly = tfrc_rate(Max(p, 1e-9), RTT, packet, b)  # without losses there is none
@@ -85,10 +85,8 @@ GCC = Source(
     ref="draft-ietf-rmcat-gcc-02, Section 5, simplified; LDCC, Sections V-D and VI",
 )  # fmt: skip
 
-threshold = symbols("gamma", nonnegative=True)  # the gamma that adapts [1]
-gamma0, gamma_min, gamma_max, K_u, K_d = symbols(
-    "gamma0 gamma_min gamma_max K_u K_d", positive=True
-)
+threshold = nonnegative("gamma")  # the gamma that adapts [1]
+gamma0, gamma_min, gamma_max, K_u, K_d = positive("gamma0 gamma_min gamma_max K_u K_d")
 
 _beyond = Let("d", _size - threshold)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sympy import Eq, Max, log, symbols
+from sympy import Eq, Max, log
 
 from fluidcc.laws import Source, Steady, marginal
-from fluidcc.symbols import RTT, Let, e, e_b, edot, pi
+from fluidcc.symbols import RTT, Let, e, e_b, edot, pi, positive
 
 __all__ = ["LDCC"]
 
-x = symbols("x", positive=True)  # sending rate [bit/s]
-w, beta, T, eta = symbols("w beta T eta", positive=True)
+x = positive("x")  # sending rate [bit/s]
+w, beta, T, eta = positive("w beta T eta")
 
 U = w * log(x)  # (16) utility
 v = Let("v", beta * Max(e - T, 0) / RTT)  # (17) delay penalty

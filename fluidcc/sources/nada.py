@@ -19,18 +19,18 @@ derivative.
 
 from __future__ import annotations
 
-from sympy import Eq, symbols
+from sympy import Eq
 
 from fluidcc.laws import Source, Steady
 from fluidcc.sources._windows import MEANING, change, delta
-from fluidcc.symbols import Let, e, pi
+from fluidcc.symbols import Let, e, nonnegative, pi, positive
 
 __all__ = ["NADA"]
 
-R = symbols("R", positive=True)  # sending rate [bit/s]
-x = symbols("x", nonnegative=True)  # smoothed delay, with penalties [s]
-R_max, kappa, eta, tau_o, T, weight = symbols("R_max kappa eta tau_o T weight", positive=True)
-R_min, d_L = symbols("R_min d_L", nonnegative=True)
+R = positive("R")  # sending rate [bit/s]
+x = nonnegative("x")  # smoothed delay, with penalties [s]
+R_max, kappa, eta, tau_o, T, weight = positive("R_max kappa eta tau_o T weight")
+R_min, d_L = nonnegative("R_min d_L")
 
 _ref = Let(r"x_{\mathrm{ref}}", e - delta)
 _rise = Let("x'", (e + d_L * pi - x) / T)

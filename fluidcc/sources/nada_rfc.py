@@ -23,30 +23,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Eq, Expr, Heaviside, Max, Min, exp, symbols
+from sympy import Eq, Expr, Heaviside, Max, Min, exp
 
 from fluidcc.laws import Source, Tick
 from fluidcc.sources._windows import MEANING, change, delta
-from fluidcc.symbols import RTT, Let, edot, packet, pi, x_tau
+from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, pi, positive, x_tau
 
 __all__ = ["NADA8698"]
 
-r = symbols("r", positive=True)  # reference rate, which is sent [bit/s]
-x_prev, calm, queued, signals, got = symbols("x_prev calm Q S G", nonnegative=True)
-p, left = symbols(
-    "p n", nonnegative=True
-)  # smoothed ratio [1]; packets until a loss is no longer recent
-R_min, R_max, x_ref, kappa, eta, tau, delta_s = symbols(
-    "R_min R_max x_ref kappa eta tau delta_s", positive=True
+r = positive("r")  # reference rate, which is sent [bit/s]
+x_prev, calm, queued, signals, got = nonnegative("x_prev calm Q S G")
+p, left = nonnegative("p n")  # smoothed ratio [1]; packets until a loss is no longer recent
+R_min, R_max, x_ref, kappa, eta, tau, delta_s = positive("R_min R_max x_ref kappa eta tau delta_s")
+LOGWIN, QEPS, DFILT, gamma_max, QBOUND = positive("LOGWIN QEPS DFILT gamma_max QBOUND")
+MULTILOSS, QTH, slope, PLR_ref, PMR_ref, D_loss, D_mark, a, prio = positive(
+    "MULTILOSS QTH LAMBDA PLR_ref PMR_ref D_loss D_mark alpha prio"
 )
-LOGWIN, QEPS, DFILT, gamma_max, QBOUND = symbols(
-    "LOGWIN QEPS DFILT gamma_max QBOUND", positive=True
-)
-MULTILOSS, QTH, slope, PLR_ref, PMR_ref, D_loss, D_mark, a, prio = symbols(
-    "MULTILOSS QTH LAMBDA PLR_ref PMR_ref D_loss D_mark alpha prio", positive=True
-)
-marked = symbols("marked", nonnegative=True)
-none = symbols("none", positive=True)  # a ratio, or part of a period, that counts as none [1]
+marked = nonnegative("marked")
+none = positive("none")  # a ratio, or part of a period, that counts as none [1]
 
 _lost = Let(r"\bar{\pi}", (1 - marked) * signals / delta_s)
 _ratio = Let("p'", p + a * (signals / delta_s - p))
@@ -101,16 +95,19 @@ NADA8698 = Source(
         D_mark: 0.002, a: 0.1, marked: 0, none: 1e-9,
     },
     units={
-        r: "bit/s", x_prev: "s", p: "1", left: "packet", calm: "s", queued: "s", signals: "s",
-        got: "bit", delta: "s", R_min: "bit/s", R_max: "bit/s", prio: "1", x_ref: "s", kappa: "1",
-        eta: "1", tau: "s", delta_s: "s", LOGWIN: "s", QEPS: "s", DFILT: "s", gamma_max: "1",
-        QBOUND: "s", MULTILOSS: "packet", QTH: "s", slope: "1", PLR_ref: "1", PMR_ref: "1",
-        D_loss: "s", D_mark: "s", a: "1", marked: "1", none: "1",
+        **dict.fromkeys((r, R_min, R_max), "bit/s"),
+        **dict.fromkeys(
+            (x_prev, calm, queued, signals, delta, x_ref, tau, delta_s, LOGWIN, QEPS, DFILT, QBOUND,
+             QTH, D_loss, D_mark), "s"),
+        **dict.fromkeys(
+            (p, prio, kappa, eta, gamma_max, slope, PLR_ref, PMR_ref, a, marked, none), "1"),
+        got: "bit", left: "packet", MULTILOSS: "packet",
     },
     lower={r: R_min, delta: 0},
     upper={r: R_max},
     initial={
-        r: R_min, x_prev: 0, p: 0, left: 0, calm: LOGWIN, queued: 0, signals: 0, got: 0, delta: 0,
+        r: R_min, calm: LOGWIN,
+        **dict.fromkeys((x_prev, p, left, queued, signals, got, delta), 0),
     },
     ticks=(
         Tick(

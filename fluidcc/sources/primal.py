@@ -5,12 +5,10 @@ and that of Paganini, Doyle and Low).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from sympy import exp, log
 
-from sympy import exp, log, symbols
-
-from fluidcc.laws import Source, Steady, marginal
-from fluidcc.symbols import RTT, packet, price, x_tau
+from fluidcc.laws import Source, Steady, extended, marginal
+from fluidcc.symbols import RTT, packet, positive, price, x_tau
 
 __all__ = [
     "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty", "ScalableSource",
@@ -18,11 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-x = symbols("x", positive=True)  # sending rate [bit/s]
-w, alpha, a = symbols(
-    "w alpha a", positive=True
-)  # weight [bit/s], gain [bit/s^2], fairness exponent [1]
-kappa = symbols("kappa", positive=True)  # gain [1/s]
+x = positive("x")  # sending rate [bit/s]
+w, alpha, a = positive("w alpha a")  # weight [bit/s], gain [bit/s^2], fairness exponent [1]
+kappa = positive("kappa")  # gain [1/s]
 
 U = w * log(x)  # (16); U'(x) = w/x has no dimension, as prices here have none
 
@@ -41,26 +37,20 @@ PrimalPenalty = Source(
     meaning={x: "sending rate", w: "weight of the flow", alpha: "gain", a: "exponent of fairness"},
 )
 
-PrimalDual = Source(
-    name="PrimalDual",
-    flow=PrimalPenalty.flow,  # (14a), where price = sum of lambda_l
-    out=PrimalPenalty.out,
-    params=PrimalPenalty.params,
-    units=PrimalPenalty.units,
-    lower=PrimalPenalty.lower,
-    initial=PrimalPenalty.initial,
-    utility=U,
+# The same, where price = sum of lambda_l.
+PrimalDual = extended(
+    PrimalPenalty,
+    "PrimalDual",
     claims={"optimum of (13)": Steady(marginal(U, x) - price)},
     ref="LDCC, equation (14a)",
     about="Climbs its utility, less the price that links adapt: proportional fairness.",
-    meaning=PrimalPenalty.meaning,
 )
 
 # Mo and Walrand's family: U' = (w/x)^a; a -> 1 is proportional fairness, a = 2 minimum potential
 # delay.
-AlphaFairPrimalDual = replace(
+AlphaFairPrimalDual = extended(
     PrimalDual.with_utility(w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}),
-    name="AlphaFairPrimalDual",
+    "AlphaFairPrimalDual",
     about="PrimalDual with the alpha-fair utilities of Mo and Walrand.",
 )
 
@@ -83,13 +73,11 @@ DelayedPrimal = Source(
 # --- gains that scale with the round trip ---------------------------------------------------------
 
 
-W = symbols("W", positive=True)  # window [packet]
-a, b = symbols(
-    "a b", positive=True
+W = positive("W")  # window [packet]
+a, b = positive(
+    "a b"
 )  # increase for each acknowledgement [packet], decrease factor for each loss [1]
-alpha, hops, top = symbols(
-    "alpha M x_max", positive=True
-)  # gain [s], links on the route [1], rate without price
+alpha, hops, top = positive("alpha M x_max")  # gain [s], links on the route [1], rate without price
 
 # Of the x_tau / packet acknowledgements a second a share p, the price, tells of a loss.
 ScalableTCP = Source(

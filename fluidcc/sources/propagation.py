@@ -5,22 +5,21 @@ newcomer, rate reduction and the estimator of Section IV of the persistent-conge
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from sympy import Heaviside, Max, Min, Symbol, symbols
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError
-from fluidcc.laws import Jump, Source, Tick
+from fluidcc.laws import Jump, Source, Tick, extended
 from fluidcc.sources._windows import F, delta, low, w
 from fluidcc.sources.dca import alpha
-from fluidcc.symbols import RTT, Let, packet
+from fluidcc.symbols import RTT, Let, nonnegative, packet, positive
 
 __all__ = ["with_estimator", "with_pause", "with_windowed_minimum"]
 
 
-bucket = symbols("bucket", positive=True)  # length of a period [s]
+bucket = positive("bucket")  # length of a period [s]
 
 
 @explained
@@ -78,28 +77,26 @@ def with_windowed_minimum(law: Source, buckets: int = 10, *, name: str | None = 
         raise InvalidInput(
             f"buckets is {shown(buckets)}; give a whole number of periods, at least 2"
         )
-    older = symbols(f"low_1:{buckets}", positive=True)
+    older = positive(f"low_1:{buckets}")
     if older[0] in law.flow:
         raise LawError(f"{law.name} has a window already")
     own, now, fresh, of_window = _own(law, older)
     put = {own: of_window}
-    flow = {z: f if z == own else f.subs(put) for z, f in law.flow.items()} | dict.fromkeys(
-        older, 0
-    )
+    flow = {z: f.subs(put) for z, f in law.flow.items() if z != own}
     update = {own: fresh, older[0]: now, **dict(zip(older[1:], older, strict=False))}
-    return replace(
+    return extended(
         law,
-        name=name or f"Windowed{law.name}",
-        flow=flow,
+        name or f"Windowed{law.name}",
+        flow={**flow, **dict.fromkeys(older, 0)},
         out={k: f.subs(put) for k, f in law.out.items()},
-        jumps=tuple(_jump(j, own, put) for j in law.jumps),
+        # What sets the present period's minimum stays as it is.
+        jumps=tuple(j if own in j.reset else j.rewritten(lambda f: f.subs(put)) for j in law.jumps),
         ticks=(*law.ticks, Tick(every=bucket, update=update)),
-        params={**law.params, bucket: 60},
-        units={**law.units, bucket: "s", **dict.fromkeys(older, "s")},
-        initial={**law.initial, **dict.fromkeys(older, 1e6)},
-        claims={},
+        params={bucket: 60},
+        units=dict.fromkeys((bucket, *older), "s"),
+        initial=dict.fromkeys(older, 1e6),
         utility=None,
-    )  # fmt: skip
+    )
 
 
 def _own(law: Source, older: tuple[Symbol, ...]) -> tuple[Symbol, Any, Any, Any]:
@@ -116,49 +113,41 @@ def _own(law: Source, older: tuple[Symbol, ...]) -> tuple[Symbol, Any, Any, Any]
     return delta, RTT - delta, 0, Max(delta, *(RTT - z for z in older))
 
 
-def _jump(jump: Jump, own: Symbol, put: dict[Symbol, Any]) -> Jump:
-    """Return the jump by what the window knows; one that sets the present period's minimum stays as
-    it is.
-    """
-    if own in jump.reset:
-        return jump
-    return replace(
-        jump, when=jump.when.subs(put), reset={z: f.subs(put) for z, f in jump.reset.items()}
-    )
-
-
 # --- a newcomer's plan by its age, the time since it started: outside of it the law is its own ----
 
 
-age = symbols("age", nonnegative=True)  # time since the start [s]
-wait, pause, depth, rounds = symbols("wait pause depth rounds", positive=True)
+age = nonnegative("age")  # time since the start [s]
+wait, pause, depth, rounds = positive("wait pause depth rounds")
 theta = symbols("theta", real=True, nonzero=True)
 # Just before the probe: round trip [s], rate [packet/s], and what is taken for the propagation
 # delay [s].
-r0, x0, d_hat = symbols("r_0 x_0 d_hat", nonnegative=True)
+r0, x0, d_hat = nonnegative("r_0 x_0 d_hat")
 
 _EVER = 1e9 * RTT  # once in a life
 
 
-def _planned(law: Source, name: str, rate: Any, asleep: Any, **more: Any) -> Source:
+def _planned(
+    law: Source, name: str, rate: Any, asleep: Any, units: dict[Symbol, str],
+    flow: dict[Symbol, Any], jumps: tuple[Jump, ...] = (), **more: Any,
+) -> Source:  # fmt: skip
     """Return the law with another rate, and with its window held while `asleep` is 1."""
     if delta not in law.flow or w not in law.flow:
         raise LawError(
             f"{law.name} has no window that follows the queueing delay it sees; FAST, Vegas and "
             f"LEDBAT have"
         )
-    flow = {**law.flow, w: law.flow[w] * (1 - asleep), age: 1, **more.pop("flow", {})}
-    if F in flow:
-        flow[F] = law.flow[F] + (rate - law.out["rate"]) / packet
-    given: dict[str, Any] = {
-        k: {**getattr(law, k), **more.pop(k, {})}
-        for k in ("params", "units", "initial", "lower", "limits")
-    }
-    given["units"][age], given["initial"][age] = "s", 0
-    given["where"] = (*law.where, *more.pop("where", ()))
-    return replace(law, name=name, flow=flow, out={"rate": rate}, jumps=(*law.jumps,
-    *more.pop("jumps", ())),
-                   utility=None, claims={}, **given)  # fmt: skip
+    held = {w: law.flow[w] * (1 - asleep), age: 1, **flow}
+    if F in law.flow:
+        held[F] = law.flow[F] + (rate - law.out["rate"]) / packet
+    return extended(
+        law, name, flow=held, out={"rate": rate}, units={age: "s", **units},
+        initial=dict.fromkeys((age, *flow), 0), jumps=(*law.jumps, *jumps), utility=None, **more,
+    )  # fmt: skip
+
+
+def _for(time: Any) -> Any:
+    """1 from the age `wait` on, for so long."""
+    return Heaviside(age - wait, 0) * Heaviside(wait + time - age, 0)
 
 
 def _source(law: Source) -> Source:
@@ -201,15 +190,14 @@ def with_pause(law: Source, name: str | None = None) -> Source:
     ['wait', 'pause', 'depth']
     """
     _source(law)
-    paused = Heaviside(age - wait, 0) * Heaviside(wait + pause - age, 0)
-    asleep = Heaviside(age - wait, 0) * Heaviside(wait + pause + RTT - age, 0)
+    paused, asleep = _for(pause), _for(pause + RTT)
     # Not a part of the law's own rate: with little in flight that would try to fill the window
     # again.
     rate = law.out["rate"] * (1 - paused) + packet * (1 - depth) * w / RTT * paused
     return _planned(
         law, name or f"{law.name}Pause", rate, asleep,
-        params={wait: 5, pause: 0.1, depth: 0.99}, units={wait: "s", pause: "s", depth: "1"},
-        where=(depth < 1,),
+        {wait: "s", pause: "s", depth: "1"}, {}, params={wait: 5, pause: 0.1, depth: 0.99},
+        where=(*law.where, depth < 1),
     )  # fmt: skip
 
 
@@ -252,16 +240,14 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
             f"Vegas have"
         )
     length = rounds * r0
-    probing = Heaviside(age - wait, 0) * Heaviside(wait + length - age, 0)
-    asleep = Heaviside(age - wait, 0) * Heaviside(wait + length + RTT - age, 0)
+    probing, asleep = _for(length), _for(length + RTT)
     share = Let("a", theta * length / (r0 - RTT))  # capacity over own rate, from (8)
     return _planned(
         law, name or f"{law.name}Estimator",
         law.out["rate"] * (1 - probing) + packet * (1 - theta) * x0 * probing, asleep,
-        flow={r0: 0, x0: 0, d_hat: 0}, initial={r0: 0, x0: 0, d_hat: 0}, params={wait: 5,
-        theta: -0.5, rounds: 1},
-        units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"},
-        where=(theta < 1,),
+        {wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"},
+        {r0: 0, x0: 0, d_hat: 0}, params={wait: 5, theta: -0.5, rounds: 1},
+        where=(*law.where, theta < 1),
         jumps=(
             Jump(when=age - wait, reset={r0: RTT, x0: w / RTT, d_hat: RTT - delta},
             refractory=_EVER),

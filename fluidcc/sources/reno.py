@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Eq, symbols
+from sympy import Eq
 
 from fluidcc.laws import Steady
 from fluidcc.sources.binomial import W, binomial
-from fluidcc.symbols import packet, pi, x_tau
+from fluidcc.symbols import packet, pi, positive, x_tau
 
 __all__ = ["AIMD", "Reno"]
 
-a, b = symbols("a b", positive=True)  # increase a round trip [packet], decrease factor [1]
+a, b = positive("a b")  # increase a round trip [packet], decrease factor [1]
 
 AIMD = replace(
     binomial(

@@ -4,14 +4,13 @@ averages over T_s.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from sympy import Max, expand, symbols
 
-from fluidcc.laws import Tick
+from fluidcc.laws import Tick, extended
 from fluidcc.sources.ldcc import LDCC
-from fluidcc.symbols import Let, e, edot, packet, pi
+from fluidcc.symbols import Let, e, edot, packet, pi, positive
 
 __all__ = ["SampledLDCC"]
 
@@ -19,7 +18,7 @@ __all__ = ["SampledLDCC"]
 delays, signals = symbols(
     "E S", real=True
 )  # integrals since the last update: of e [s^2], of what (23) measures [s]
-T_s = symbols("T_s", positive=True)  # update interval [s]
+T_s = positive("T_s")  # update interval [s]
 
 
 def _signal(arrived: Any) -> Let:
@@ -41,19 +40,17 @@ _average = {e: delays / T_s, edot: 0, pi: signals / T_s}
 # Multiplied out, so that x w/x is w where a tick has brought the rate down to 0.
 _step = T_s * expand(LDCC.flow[x]).subs(_average, simultaneous=True)
 
-SampledLDCC = replace(
+SampledLDCC = extended(
     LDCC,
-    name="SampledLDCC",
+    "SampledLDCC",
     flow={x: 0, delays: e, signals: measured},
-    params={**LDCC.params, T_s: 0.1},
-    units={**LDCC.units, delays: "s^2", signals: "s", T_s: "s"},
-    initial={**LDCC.initial, delays: 0, signals: 0},
+    params={T_s: 0.1},
+    units={delays: "s^2", signals: "s", T_s: "s"},
+    initial={delays: 0, signals: 0},
     ticks=(Tick(every=T_s, update={x: x + _step, delays: 0, signals: 0}),),
-    claims={},
     ref="LDCC, equation (25)",
     about="LDCC as it is programmed: updated at intervals, with averages over them.",
     meaning={
-        **LDCC.meaning,
         delays: "integral of the delay since the last update",
         signals: "integral of the congestion signals since the last update",
         T_s: "interval of updates",

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Max, Min, Rational, symbols
+from sympy import Max, Min, Rational
 
-from fluidcc.laws import Jump, Source
+from fluidcc.laws import Jump, Source, extended
 from fluidcc.laws.law import tfrc_rate
-from fluidcc.symbols import RTT, Let, edot, packet, pi, unfold, x_tau
+from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, pi, positive, unfold, x_tau
 
 __all__ = ["TFRC", "SlowStartTFRC", "TFRCFluid"]
 
-s0 = symbols("s0", nonnegative=True)  # packets since the last loss event
-I = symbols("I1:9", positive=True)  # the last eight loss intervals [packet]
-b, n0 = symbols("b n0", positive=True)  # packets an acknowledgement [1], first intervals [packet]
+s0 = nonnegative("s0")  # packets since the last loss event
+I = positive("I1:9")  # the last eight loss intervals [packet]
+b, n0 = positive("b n0")  # packets an acknowledgement [1], first intervals [packet]
 
 WEIGHTS = (
     1,
@@ -92,13 +92,9 @@ TFRCFluid = replace(
     },
 )
 
-fast = symbols("fast", nonnegative=True)  # 1 in slow start, then 0
-marked = symbols(
-    "m", nonnegative=True
-)  # packets lost or marked in slow start, as expected from the ratio
-v0, t_mbi = symbols(
-    "v0 t_mbi", positive=True
-)  # first packets a round trip; longest time between packets [s]
+fast = nonnegative("fast")  # 1 in slow start, then 0
+marked = nonnegative("m")  # packets lost or marked in slow start, as expected from the ratio
+v0, t_mbi = positive("v0 t_mbi")  # first packets a round trip; longest time between packets [s]
 
 _lost = Let("n", x_tau * pi / packet)  # packets lost or marked a second
 _received = Let("R", x_tau / (1 + edot))  # [bit/s]
@@ -106,9 +102,9 @@ _interval = Let("I'", Max(2 * b / 3 * (RTT * _received / packet) ** 2, 1))
 _doubled = Let("X'", Max(2 * _received, packet * v0 / RTT))
 _limited = Let("X", Min(rate, Max(2 * _received, packet / t_mbi)))
 
-SlowStartTFRC = replace(
+SlowStartTFRC = extended(
     TFRCFluid,
-    name="SlowStartTFRC",
+    "SlowStartTFRC",
     flow={
         **{
             z: (1 - fast) * f
@@ -118,15 +114,13 @@ SlowStartTFRC = replace(
         fast: 0,
     },
     out={"rate": fast * _doubled + (1 - fast) * _limited},
-    params={**TFRCFluid.params, v0: 3, t_mbi: 64},
-    units={**TFRCFluid.units, marked: "packet", fast: "1", v0: "packet", t_mbi: "s"},
-    initial={**TFRCFluid.initial, marked: 0, fast: 1},
+    params={v0: 3, t_mbi: 64},
+    units={marked: "packet", fast: "1", v0: "packet", t_mbi: "s"},
+    initial={marked: 0, fast: 1},
     jumps=(Jump(when=fast * marked - 1, reset={fast: 0, s0: 0, **dict.fromkeys(I, _interval)}),),
-    claims={},
     ref="RFC 5348, Sections 3.1, 4.3, 5.4 and 6.3.1",
     about="TFRC that begins with slow start.",
     meaning={
-        **TFRC.meaning,
         marked: "packets lost or marked in slow start",
         fast: "1 in slow start, then 0",
         v0: "packets in the first round trip",

@@ -4,14 +4,13 @@ piecewise-constant patterns.
 
 from __future__ import annotations
 
-from sympy import symbols
-
 from fluidcc.laws import Source
+from fluidcc.symbols import nonnegative, positive
 
 __all__ = ["CBR", "OnOff", "Poisson"]
 
 
-rate = symbols("rate", nonnegative=True)  # [bit/s]
+rate = nonnegative("rate")  # [bit/s]
 
 CBR = Source(
     name="CBR",
@@ -24,8 +23,8 @@ CBR = Source(
     meaning={rate: "sending rate"},
 )
 
-peak, mean_rate = symbols("peak mean_rate", nonnegative=True)  # [bit/s]
-shape, mean_on, mean_off, interval = symbols("shape mean_on mean_off interval", positive=True)
+peak, mean_rate = nonnegative("peak mean_rate")  # [bit/s]
+shape, mean_on, mean_off, interval = positive("shape mean_on mean_off interval")
 
 # Bursts at `peak` of Pareto length with mean `mean_on`, silences Pareto with mean `mean_off`.
 OnOff = Source(

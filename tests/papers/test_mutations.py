@@ -210,7 +210,7 @@ def delays(bend: float) -> dict[str, Any]:
 def oscillations(jitter: Callable[[float, float], float]) -> dict[str, Any]:
     unstable = type("Report", (), {"delay_margin": 0.01, "__bool__": lambda self: False})
     return {
-        "at_rest": lambda n, rtt: (None, 0.1),
+        "at_rest": lambda n, rtt: None,
         "stability": lambda net: unstable(),
         "mean_field": lambda kind, aqm, n, rtt: (n, rtt),
         "averages": lambda at: {"jitter": jitter(*at)},

@@ -17,13 +17,13 @@ from fluidcc.papers.model import (
     compared,
     differs_if,
     not_given,
-    positive,
     proof,
     proved,
     refuted_if,
     reproduced_if,
 )
 from fluidcc.papers.printed import agrees, falling, named, percent
+from fluidcc.symbols import positive
 
 k, l, lam, sigma, C, n = binomial.loss.arguments
 U = binomial.efficiency.arguments[-1]
@@ -48,11 +48,12 @@ def mean_value(f: Any) -> tuple[Any, Any, Any]:
 
 
 @cache
-def cycles_to_fairness(k: float, l: float, lam: float, sigma: float) -> tuple[int, float]:
+def cycles_to_fairness(k: float, l: float, sigma: float) -> tuple[int, float]:
     """Cycles until two flows from (20, 80) on C = 100 have fairness 0.99, in full and linearised.
 
-    The cycles are those of the fluid: x' = lam x**-k up to x + y = C, then both fall. The factor is
-    `binomial.convergence_factor` at the fair share, which says how a small difference shrinks.
+    The cycles are those of the fluid: x' = lam x**-k up to x + y = C, then both fall; lam only sets
+    the pace. The factor is `binomial.convergence_factor` at the fair share, which says how a small
+    difference shrinks.
     """
     low, high, cycles, goal = 20.0, 80.0, 0, 0.99
     while low / high < goal and cycles < 100_000:
@@ -224,7 +225,6 @@ def converges_iff() -> Found:
     )
 
 
-# lambda only sets the pace of a cycle, so any will do.
 FAIRNESS_SCHEMES = {
     "AIMD": (0, 1, 0.5),
     "IIAD": (1, 0, 5.0),
@@ -235,7 +235,7 @@ FAIRNESS_SCHEMES = {
 
 def cycles_to_fair() -> Found:
     found = {
-        name: cycles_to_fairness(a, b, 1.0, down) for name, (a, b, down) in FAIRNESS_SCHEMES.items()
+        name: cycles_to_fairness(a, b, down) for name, (a, b, down) in FAIRNESS_SCHEMES.items()
     }
     return not_given(
         {name: cycles for name, (cycles, _) in found.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import And, Eq, Rational, Symbol, exp, limit, oo
+from sympy import And, Eq, Rational, exp, limit, oo
 
 from fluidcc.formulas import binomial
 from fluidcc.papers.binomial.cycles import (
@@ -25,13 +25,13 @@ from fluidcc.papers.model import (
     Found,
     compared,
     differs_if,
-    positive,
     proof,
     proved,
     refuted_if,
     reproduced_if,
 )
 from fluidcc.papers.printed import falling, named, rising
+from fluidcc.symbols import nonnegative, positive
 
 
 def iscc(k: float, l: float, estimate: Any = 1.0) -> tuple[Any, Any]:
@@ -146,7 +146,7 @@ def ideal_scalability() -> Found:
 
 
 def iscc_decrease() -> Found:
-    s, more = positive("s"), Symbol("g", nonnegative=True)  # l = 1 + s, m_D = l + g
+    s, more = positive("s"), nonnegative("g")  # l = 1 + s, m_D = l + g
     part = (DOWN * x**l / x).subs(l, 1 + s).subs(x, r * C)
     # q is ln(C/x)
     return proved(Eq(part, r**s / m_D), 1 - exp(-q * s) > 0, (1 + s) / (1 + s + more) <= 1)
@@ -186,7 +186,7 @@ def tcp_friendly_iscc() -> Found:
 
 def _cycles(k: float, l: float) -> int:
     """Cycles of ISCC(k, l) from (20, 80) on C = 100 to a fairness of 0.99."""
-    return cycles_to_fairness(k, l, 1.0, iscc(k, l, estimate=100.0)[1])[0]
+    return cycles_to_fairness(k, l, iscc(k, l, estimate=100.0)[1])[0]
 
 
 def tcp_friendly_is_slow() -> Found:

@@ -7,7 +7,8 @@ from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
-from sympy import Eq, Max, Min, symbols
+from scipy.optimize import linprog
+from sympy import Eq, Max, Min
 
 from fluidcc.formulas import delay_aimd
 from fluidcc.laws import Source
@@ -17,7 +18,6 @@ from fluidcc.papers.model import (
     Found,
     differs_if,
     not_given,
-    positive,
     proof,
     proved,
     refuted_if,
@@ -26,6 +26,7 @@ from fluidcc.papers.model import (
 from fluidcc.papers.printed import agrees, named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import PlainDelayAIMD
+from fluidcc.symbols import positive
 
 PACKET = 8000.0  # Packet size [bit]; the paper gives none, and 1000 bytes are taken
 # Link rate [bit/s], propagation delay there and back [s] and threshold [s] of Figs. 2 to 4.
@@ -102,7 +103,7 @@ def increase_minimum() -> Found:
 
 
 def busy_link() -> Found:
-    windows, trips, smallest = (symbols(f"{name}1:5", positive=True) for name in ("w", "R", "m"))
+    windows, trips, smallest = (positive(f"{name}1:5") for name in ("w", "R", "m"))
     rates = [a / b for a, b in zip(windows, trips, strict=True)]
     factor = delay_aimd.backoff_factor
     after = [
@@ -301,27 +302,19 @@ def most_entries(coefficient: float, offset: float) -> int:
     """How many entries of Table I a fluid can have, whatever the round trip, beta and queue.
 
     An epoch lasts t if s (W + q) is `epoch_growth` of t over one second, with s = (1 - beta) RTT.
-    So each entry allows a strip in the plane of s and s q >= 0, and where most strips meet they
-    meet in a corner.
+    So each entry allows a strip in the plane of s and s q >= 0, and some have a point in common.
     """
     windows, printed = np.array(TABLE, dtype=float)
     low, high = (
         delay_aimd.epoch_growth(printed + d, 1.0, coefficient, offset) for d in (-0.05, 0.05)
     )
-    # The edges s W + s q = v, and s q = 0.
-    edges = [
-        (0.0, 1.0, 0.0),
-        *((w, 1.0, v) for some in (low, high) for w, v in zip(windows, some, strict=True)),
-    ]
-    most = 0
-    for (a, b, u), (c, d, v) in combinations(edges, 2):
-        if (det := a * d - b * c) == 0:
-            continue
-        s, sq = (u * d - b * v) / det, (a * v - u * c) / det
-        at, slack = s * windows + sq, 1e-9 * high
-        if s > 0 and sq >= -1e-9:
-            most = max(most, int(np.sum((low - slack <= at) & (at <= high + slack))))
-    return most
+    strips = np.column_stack([windows, np.ones_like(windows)])
+    for count in range(len(windows), 0, -1):
+        for some in map(list, combinations(range(len(windows)), count)):
+            ends = np.concatenate([high[some], -low[some]])
+            if linprog([0, 0], np.vstack([strips[some], -strips[some]]), ends).success:
+                return count
+    return 0
 
 
 def _by_rounds(coefficient: float) -> int:

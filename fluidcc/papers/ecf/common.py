@@ -14,16 +14,15 @@ from sympy import Matrix, simplify
 from fluidcc.analysis.sampled import SampledStability, sampled_stability
 from fluidcc.formulas import ecf
 from fluidcc.laws import Link, Source
-from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail, REDDrop
+from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail
 from fluidcc.links import RED as FixedRED
 from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.model import positive
 from fluidcc.papers.printed import numbers
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC
-from fluidcc.symbols import c, plain, unfold
+from fluidcc.symbols import c, plain, positive, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -217,18 +216,16 @@ def pc(parts: Iterable[float]) -> str:
     return numbers((100 * v for v in parts), ".0f")
 
 
-def marking(law: Link, p_max: float) -> Link:
-    """A law like RED with the thresholds of `RED`, and that largest ratio."""
-    return law(p_max=p_max, **{name: RED.parameter(name) for name in ("min_th", "max_th", "T")})
+def marking(p_max: float) -> Link:
+    """RED with the thresholds of `RED`, and that largest ratio for good."""
+    own = {name: RED.parameter(name) for name in ("min_th", "max_th", "T")}
+    return FixedRED(p_max=p_max, **own)
 
 
-def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float]:
-    """TCP-like flows over RED that marks as adaptive RED does in the end, and its largest ratio.
-
-    With `drops` it drops at that ratio instead of marking.
-    """
+def at_rest(count: int, rtt: float) -> Network:
+    """TCP-like flows over RED that marks as adaptive RED does in the end."""
     p = mean_field("TCP-like", "RED", count, rtt).AdaptiveRED_p.mean().item()
-    return _as_one(Reno, marking(REDDrop if drops else FixedRED, p), count, rtt), p
+    return _as_one(Reno, marking(p), count, rtt)
 
 
 # --- near equilibrium -----------------------------------------------------------------------------

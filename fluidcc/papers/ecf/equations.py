@@ -13,7 +13,6 @@ from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.formulas import ecf
 from fluidcc.laws import Link, Source
 from fluidcc.links import PAQM, PAQMECF, PAQMDrop
-from fluidcc.links import RED as FixedRED
 from fluidcc.links.counting import count_packets
 from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, factor, measured, q, rise
 from fluidcc.network import Network
@@ -46,7 +45,6 @@ from fluidcc.papers.model import (
     differs_if,
     not_given,
     out_of_reach,
-    positive,
     proof,
     proved,
     reproduced_if,
@@ -55,7 +53,7 @@ from fluidcc.papers.printed import named, numbers, off
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, ECF, Reno
 from fluidcc.sources.by_bytes import marked_by_bytes
-from fluidcc.symbols import c, crossing, unfold
+from fluidcc.symbols import c, crossing, positive, unfold
 
 _K, _A, _dT, _q0 = PAQM.params
 _z = Symbol("z")
@@ -181,21 +179,15 @@ def scheduler() -> Found:
 
 def _told() -> tuple[float, float]:
     """Worst errors of MD and AI in the law's own tick against (10) and (11), random states."""
-    update = PAQMECF.ticks[-1].update
+    update, rng = PAQMECF.ticks[-1].update, np.random.default_rng(0)
+    hears, waits = rng.integers(1, 9, 200), rng.uniform(0, 0.1, 200)
+    came = rng.uniform(1e6, 9e6, 200)
+    rests, seen = (next(z for z in PAQMECF.states if z.name == name) for name in ("rests", "S"))
+    at = {**PAQMECF.params, c: C, crossing: hears, q: waits, seen: came, rests: 0.0}
     parts = [unfold(f) for f in (update[factor], update[rise], V1, measured)]
-    symbols = sorted(set().union(*(f.free_symbols for f in parts)), key=str)
-    tell, rng = lambdify(symbols, parts, "numpy"), np.random.default_rng(0)
-    values = {s: float(PAQMECF.params[s]) for s in symbols if s in PAQMECF.params} | {c: C}
-    errors = []
-    for _ in range(200):
-        here = values | {q: rng.uniform(0, 0.1), crossing: float(rng.integers(1, 9))}
-        here |= {s: rng.uniform(1e6, 9e6) for s in symbols if str(s) == "S"}
-        here |= {s: 0.0 for s in symbols if str(s) == "rests"}
-        md, ai, wish, rate = tell(*(here[s] for s in symbols))
-        more = max(wish - rate, 0.0) / (2 * here[crossing])
-        errors.append((abs(md - np.clip(wish / rate, 0, 1)), abs(ai - more) / C))
-    worst_md, worst_ai = np.max(errors, axis=0)
-    return worst_md, worst_ai
+    md, ai, wish, rate = lambdify(list(at), parts, "numpy")(*at.values())
+    more = np.maximum(wish - rate, 0) / (2 * hears)
+    return np.max(np.abs(md - np.clip(wish / rate, 0, 1))), np.max(np.abs(ai - more)) / C
 
 
 def decrease_and_increase() -> Found:
@@ -246,7 +238,7 @@ def _carried(short: float) -> float:
 def _ratio(law: Source) -> float:
     """Rate of flows of 1500 bytes over that of as many of 500 bytes, over RED that marks."""
     flows = [{"law": law, "packet": size} for size in (PACKET, PACKET / 3)]
-    link = {"law": marking(FixedRED, 0.1), "capacity": C, "delay": 0.03}
+    link = {"law": marking(0.1), "capacity": C, "delay": 0.03}
     long, short = equilibrium(dumbbell(flows, link)).rate.values
     return float(long / short)
 
@@ -367,7 +359,7 @@ def red_margins() -> Found:
         row = []
         for rtt in RTTS:
             at = count, rtt
-            report = stability(at_rest(*at)[0])
+            report = stability(at_rest(*at))
             verdicts[at] = bool(report)
             jitters[at] = averages(mean_field("TCP-like", "RED", *at))["jitter"]
             margins[at] = 1e3 * report.delay_margin if report else -1.0

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from sympy import Eq, Symbol, limit, oo, sqrt
+from sympy import Eq, limit, oo, sqrt
 
 from fluidcc.formulas import fast
-from fluidcc.formulas._formula import Formula
 from fluidcc.papers.fast.common import ALPHA, PACKET, C
-from fluidcc.papers.model import Found, not_given, positive, proof, proved, reproduced_if
+from fluidcc.papers.model import Found, not_given, proof, proved, reproduced_if
 from fluidcc.papers.printed import named
 from fluidcc.sources import FAST, Vegas
 from fluidcc.sources._windows import delta, w
-from fluidcc.symbols import RTT, unfold
+from fluidcc.symbols import RTT, positive, unfold
 
 n, capacity, alpha = fast.equilibrium_rates.arguments
 X0, XF = (fast.equilibrium_rates.form[name] for name in ("newcomer", "others"))
@@ -19,14 +18,8 @@ B0 = fast.newcomer_backlog.form
 B = fast.unfairness.form
 THRESHOLD = fast.rate_reduction_threshold.form
 theta, t_eps, delta_r = fast.estimate_flows.arguments
-gamma, tau, b, d = positive("gamma tau b d")
-
-
-def _symbol(formula: Formula, name: str) -> Symbol:
-    return next(s for s in formula.arguments if s.name == name)
-
-
-_CHANGE = fast.rtt_change.form.subs(_symbol(fast.rtt_change, "x0"), X0)
+gamma, tau, b, d, x0, d_hat, d0 = positive("gamma tau b d x0 d_hat d_0")
+_CHANGE = fast.rtt_change.form.subs(x0, X0)
 
 
 def dynamics() -> Found:
@@ -118,9 +111,8 @@ def capacity_estimate() -> Found:
 
 
 def corrected() -> Found:
-    d0, corrected = positive("d_0"), fast.corrected_delay
-    met = {_symbol(corrected, "d_hat"): d0 + n * alpha / capacity, delta_r: _CHANGE}
-    return proved(Eq(corrected.form.subs(met).subs(_symbol(corrected, "x0"), X0), d0))
+    met = {d_hat: d0 + n * alpha / capacity, delta_r: _CHANGE}
+    return proved(Eq(fast.corrected_delay.form.subs(met).subs(x0, X0), d0))
 
 
 def room() -> Found:

@@ -37,7 +37,6 @@ from fluidcc.papers.model import (
     differs_if,
     not_given,
     out_of_reach,
-    positive,
     proof,
     reproduced_if,
 )
@@ -47,6 +46,7 @@ from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST, OnOff, StaticFAST, StaticVegas, Vegas
 from fluidcc.sources._windows import w
 from fluidcc.sources.propagation import with_estimator, with_pause
+from fluidcc.symbols import positive
 
 _EXACT = 0.02  # at 200 ms windows are not quite at rest when the probe begins
 

@@ -25,18 +25,17 @@ from fluidcc.papers.model import (
     law_proof,
     not_given,
     out_of_reach,
-    positive,
     proof,
     proved,
     refuted_if,
     reproduced_if,
 )
-from fluidcc.papers.printed import falling, in_unit, named, off
+from fluidcc.papers.printed import falling, named, off
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
 from fluidcc.sources.gcc import T as T_follow
-from fluidcc.symbols import RTT, edot, packet, pi, x_tau
+from fluidcc.symbols import RTT, edot, packet, pi, positive, x_tau
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,11 +91,7 @@ def coexistence_buffers() -> Found:
 def coexistence_values() -> Found:
     rates = {n: _rates(n) for n in BUFFERS}
     return not_given(
-        {f"{who} {n}": rates[n][k] for n in BUFFERS for k, who in enumerate(("LDCC", "TCP"))},
-        computed="; ".join(
-            f"{n} packets: {in_unit(a, 'kbit')} and {in_unit(b, 'kbit')}"
-            for n, (a, b) in rates.items()
-        ),
+        {f"{who} {n}": rates[n][k] for n in BUFFERS for k, who in enumerate(("LDCC", "TCP"))}
     )
 
 

@@ -20,7 +20,6 @@ from fluidcc.papers.model import (
     Found,
     differs_if,
     law_proof,
-    positive,
     proved,
     refuted_if,
     reproduced_if,
@@ -28,7 +27,7 @@ from fluidcc.papers.model import (
 from fluidcc.papers.printed import named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, NADA8698, AdaptiveGCC, CxTCP
-from fluidcc.symbols import c, y
+from fluidcc.symbols import c, positive, y
 
 
 @cache

@@ -34,7 +34,6 @@ from fluidcc.papers.model import (
     Found,
     differs_if,
     law_proof,
-    positive,
     proof,
     proved,
     refuted_if,
@@ -44,7 +43,7 @@ from fluidcc.papers.printed import falling, ms, named, off
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC
 from fluidcc.sources.sampled import merged
-from fluidcc.symbols import RTT, Let, e, e_b, edot, pi, unfold
+from fluidcc.symbols import RTT, Let, e, e_b, edot, nonnegative, pi, positive, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -112,7 +111,7 @@ def penalty_curves() -> Found:
 
 
 def equilibrium_delay() -> Found:
-    slope = Symbol("U'", positive=True)  # of any utility
+    slope = positive("U'")  # of any utility
     return proved(
         law_proof(LDCC, "(18)"),
         proof(Eq(slope - ABOVE, 0), Eq(e, RTT.definition * slope / beta + T)),
@@ -120,7 +119,7 @@ def equilibrium_delay() -> Found:
 
 
 def other_utilities() -> Found:
-    a = Symbol("a", positive=True)
+    a = positive("a")
     U_fair = w * x ** (1 - a) * (5 * w) ** (a - 1) / (1 - a)
     fair = LDCC.with_utility(U_fair, params={a: 2}, units={a: "1"})
     eq = equilibrium(alone(LDCC, fair))
@@ -180,7 +179,7 @@ def burst() -> xr.Dataset:
 
 def penalty_cannot_starve() -> Found:
     held = FLOW.subs({edot: 0, pi: 0})
-    shortfall = Symbol("s", nonnegative=True)
+    shortfall = nonnegative("s")
     return proved(unfold(held).subs(w, beta * (x + shortfall)) > 0)  # w/beta = x + s >= x
 
 
@@ -302,7 +301,7 @@ def loss_signal_approximation() -> Found:
 
 
 def discrete_rule() -> Found:
-    sampling, signal = Symbol("T_s", positive=True), Symbol("m", real=True)
+    sampling, signal = positive("T_s"), Symbol("m", real=True)
     printed = x + sampling * eta / RTT * x * (w / x - beta * (e - T) / RTT - signal)
     step = x + sampling * FLOW.subs(edot, 0).subs(pi, signal)
     slopes = [diff(MERGED, s).subs({edot: 0, pi: 0}) for s in (edot, pi)]

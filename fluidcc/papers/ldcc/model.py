@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Function, Symbol, diff, integrate, log, symbols
+from sympy import Eq, Function, diff, integrate, log
 
 from fluidcc.equilibria import num
 from fluidcc.equilibria.equilibrium import equilibrium
@@ -27,7 +27,6 @@ from fluidcc.papers.model import (
     Found,
     differs_if,
     law_proof,
-    positive,
     proof,
     proved,
     proved_if,
@@ -37,9 +36,9 @@ from fluidcc.papers.model import (
 from fluidcc.papers.printed import falling, off
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
-from fluidcc.symbols import RTT, c, e, e_b, packet, pi, unfold, x_tau, y
+from fluidcc.symbols import RTT, c, e, e_b, nonnegative, packet, pi, positive, unfold, x_tau, y
 
-RATE, WEIGHT = symbols("x w", positive=True)
+RATE, WEIGHT = positive("x w")
 _gain, _known = positive("alpha p")
 # x' = alpha (U'(x) - (e - p)): the source of Section II-C that has estimated its queueing delay; U'
 # is in seconds.
@@ -137,7 +136,7 @@ def path_loss() -> Found:
 def loss_sum() -> Found:
     # With S the sum and D = S - (1 - prod) over the links so far, a further link makes S + p and D
     # + p (S - D).
-    S, D, p, d = symbols("S D p d", nonnegative=True)
+    S, D, p, d = nonnegative("S D p d")
     more = D + p * (S - D)
     path, link1, link2 = equilibrium_of("ldcc_fig11").loss.values[:3]
     return proved(
@@ -151,7 +150,7 @@ def loss_sum() -> Found:
 
 def split_of_rtt() -> Found:
     before, after = positive("a d")  # up to the link, and from it to the receiver
-    back = Symbol("e_b", nonnegative=True)
+    back = nonnegative("e_b")
     return proved(Eq(before + (after + back), (before + after) + back))
 
 

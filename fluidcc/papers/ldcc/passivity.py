@@ -22,13 +22,13 @@ from fluidcc.papers.ldcc.common import T, beta, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.law import GAIN as K
 from fluidcc.papers.ldcc.stability import REST, U2, pole_and_zero, pole_symbol, slope_symbol
-from fluidcc.papers.model import Found, differs_if, positive, proof, proved, proved_if, refuted_if
+from fluidcc.papers.model import Found, differs_if, proof, proved, proved_if, refuted_if
 from fluidcc.sources import LDCC
-from fluidcc.symbols import c, e, e_b, edot, pi, plain, unfold, y
+from fluidcc.symbols import c, e, e_b, edot, nonnegative, pi, plain, positive, unfold, y
 
 HAT, ALPHA = positive("xhat alpha")
 GAIN = unfold(K)
-_d, _z = symbols("d z", positive=True)
+_d, _z = positive("d z")
 (QUEUE,) = DropTail.flow.values()
 
 
@@ -40,7 +40,7 @@ def supply_rates_cancel() -> Found:
 
 def equilibrium_conditions() -> Found:
     still = FLOW.subs({pi: 0, edot: 0})
-    spare = Symbol("s", nonnegative=True)
+    spare = nonnegative("s")
     return proved(
         Eq(unfold(still), unfold(GAIN * x * (w / x - V))),
         Eq(GAIN * x * (w / x - V), GAIN * (w - x * V)),
@@ -149,7 +149,7 @@ def users_dissipation() -> Found:
 
 def links_derivative() -> Found:
     z, d, excess = symbols("z dq u", real=True)
-    spare, still = Symbol("s", nonnegative=True), positive("yhat")
+    spare, still = nonnegative("s"), positive("yhat")
     return proved(
         Eq(c * (_q - _q_hat) * QUEUE, (_q - _q_hat) * (y - c)),  # c dq q' where q > 0
         -_q_hat * Max(z, 0) <= -_q_hat * z,  # (47b): q = 0, so dq = -q^ <= 0
@@ -203,7 +203,7 @@ def repaired() -> Found:
     busy = proof(Eq(total.subs(slope_of_queue, Y / c), -k * Y**2 / c))
     # An empty queue that stays empty: q' = 0, Y <= 0, v <= v^, and the link's term is dv k c q' =
     # 0.
-    empty, fall = symbols("m f", nonnegative=True)
+    empty, fall = nonnegative("m f")
     idle = proof(-k * (-fall) * (-empty) <= 0)
     concave = proof(k * (x - HAT) * (w / x - w / HAT) <= 0)
     rising = proof(diff(ABOVE, e) > 0)
@@ -217,7 +217,7 @@ def repaired() -> Found:
 
 
 def locally_stable() -> Found:
-    sigma, omega = Symbol("sigma", nonnegative=True), Symbol("omega", real=True)
+    sigma, omega = nonnegative("sigma"), Symbol("omega", real=True)
     round_trip, zero, pole = positive("R z a")
     # of (43), from minus delay to rate, over k x: (point + zero)/(point + pole)
     point = sigma + I * omega

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from sympy import Eq, I, Matrix, Symbol, conjugate, diff, exp, eye, factor, simplify, symbols
+from sympy import Eq, I, Matrix, Symbol, conjugate, diff, exp, eye, factor, simplify
 
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
@@ -37,7 +37,6 @@ from fluidcc.papers.ldcc.stability import (
 from fluidcc.papers.model import (
     Found,
     differs_if,
-    positive,
     proof,
     proved,
     refuted_if,
@@ -45,7 +44,7 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import off
 from fluidcc.sources import LDCC
-from fluidcc.symbols import RTT, c, e, edot, pi, unfold, y
+from fluidcc.symbols import RTT, c, e, edot, pi, positive, unfold, y
 
 _R = positive("R")
 
@@ -127,7 +126,7 @@ def parking_lot_eigenvalues() -> Found:
     cross, long, n, m, xc, xl, cap, z = positive("G_c G_l n m x_c x_l c z")
     shown = []
     for hops in (2, 3, 4):
-        lags = symbols(f"t:{hops}", positive=True)
+        lags = positive(f"t:{hops}")
         outer = Matrix(hops, hops, lambda i, j, lags=lags: exp(-s * (lags[i] - lags[j])))
         F = (n * xc * cross * eye(hops) + m * xl * long * outer) / cap
         alone, together = n * xc * cross / cap, (n * xc * cross + hops * m * xl * long) / cap

@@ -31,13 +31,13 @@ from fluidcc.papers.model import (
     differs_if,
     not_given,
     out_of_reach,
-    positive,
     proof,
     proved,
     reproduced_if,
 )
 from fluidcc.papers.printed import named, off
 from fluidcc.sources import LDCC
+from fluidcc.symbols import positive
 
 
 def settings() -> Found:

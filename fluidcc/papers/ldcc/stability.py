@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt, symbols
+from sympy import Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt
 
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.operating_point import operating_point
@@ -26,7 +26,6 @@ from fluidcc.papers.model import (
     Found,
     differs_if,
     not_given,
-    positive,
     proof,
     proved,
     proved_if,
@@ -34,7 +33,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.sources import LDCC
-from fluidcc.symbols import RTT, c, e, edot, pi, y
+from fluidcc.symbols import RTT, c, e, edot, nonnegative, pi, positive, y
 
 # Identities of analytic functions hold everywhere once they hold for s > 0.
 s = positive("s")
@@ -73,7 +72,7 @@ def delayed_rate_equation() -> Found:
 
 
 def delayed_queue() -> Found:
-    total = sum(symbols("x1:4", positive=True))
+    total = sum(positive("x1:4"))
     (flow,) = DropTail.flow.values()
     return differs_if(proof(Eq(flow.subs(y, total), (total - c) / c)))
 
@@ -119,7 +118,7 @@ def as_printed() -> Verdict:
 def _two_links() -> tuple[Matrix, Matrix, Matrix]:
     """F by (35), R~ G R~^T(-s) by (37), and C^(-1/2), for two links and three users with delays of
     their own to each."""
-    g, X, caps, lags = (symbols(n, positive=True) for n in ("g1:4", "x1:4", "c1:3", "t1:7"))
+    g, X, caps, lags = (positive(n) for n in ("g1:4", "x1:4", "c1:3", "t1:7"))
     forward = Matrix(2, 3, [exp(-s * lag) for lag in lags])
     ahead = Matrix(2, 3, [exp(s * lag) for lag in lags])
     G, rates = Matrix.diag(*g), Matrix.diag(*X)
@@ -223,7 +222,9 @@ class ParkingLots:
 
     def hull(self, gain: Any) -> Any:
         """Of the hull of both, times the exact spectral radius."""
-        return self.share * (1 + self.M[:, 0]) * _between(*self.users(gain))
+        own, long = self.users(gain)
+        sides = _left(own, long), _left(own[:, :-1], long[:, 1:])
+        return self.share * (1 + self.M[:, 0]) * np.max([self.alone(gain), *sides], axis=0)
 
     def alone(self, gain: Any) -> Any:
         """Of each G."""
@@ -271,22 +272,14 @@ def parking_lot_network(M: int, rate: float, ratio: float, gain: float) -> Netwo
 
 def _reach(z: Any) -> Any:
     """How far left a curve (points, frequencies) crosses the real axis."""
-    return np.maximum(np.max(-_crossing(z[:, :-1], z[:, 1:]), axis=1), 0)
+    return _left(z[:, :-1], z[:, 1:])
 
 
-def _between(a: Any, b: Any) -> Any:
-    """The same for the hull of two curves and 0, cell by cell."""
-    first, last = slice(None, -1), slice(1, None)
-    pairs = ((a, first, a, last), (b, first, b, last), (a, first, b, first), (a, first, b, last))
-    reach = [np.max(-_crossing(u[:, i], v[:, j]), axis=1) for u, i, v, j in pairs]
-    return np.maximum(np.max(reach, axis=0), 0)
-
-
-def _crossing(u: Any, v: Any) -> Any:
-    """Where the segment from u to v meets the real axis; 0 where it does not."""
+def _left(u: Any, v: Any) -> Any:
+    """How far left the segments from u to v meet the real axis, of those that do."""
     meets = u.imag * v.imag < 0
     gap = np.where(meets, u.imag - v.imag, 1.0)
-    return np.where(meets, (u.imag * v.real - v.imag * u.real) / gap, 0.0)
+    return np.max((v.imag * u.real - u.imag * v.real) / gap, axis=1, where=meets, initial=0.0)
 
 
 # --- The Nyquist criterion, (39), and what follows from it and what does not
@@ -387,7 +380,7 @@ def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
 
 def radius_at_most_hops() -> Found:
     # rho(R~* R~) <= the largest row sum of |X^-1/2 R~* R~ X^1/2|: row r is sum_l R_lr y_l/c_l.
-    load, spare = positive("y"), Symbol("s", nonnegative=True)
+    load, spare = positive("y"), nonnegative("s")
     rng = np.random.default_rng(6)
     loops = (_random_loop(rng) for _ in range(200))
     worst = max(np.max(one.radius(10 ** rng.uniform(-2, 2, 8))) - one.hops for one in loops)
@@ -434,9 +427,4 @@ def conservatism() -> Found:
         for name in CONDITIONS
         for what, measure in spread.items()
     }
-    text = "; ".join(
-        f"{label} {values[f'{name} least']:.2g} to {values[f'{name} most']:.3g}, median "
-        f"{values[f'{name} median']:.2g}"
-        for name, label in CONDITIONS.items()
-    )
-    return not_given(values, found=found, text=text)
+    return not_given(values, found=found)

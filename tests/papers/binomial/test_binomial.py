@@ -23,7 +23,7 @@ def test_losses_of_100_flows_by_hand() -> None:
 
 def test_the_fair_cycle_of_aimd_by_hand() -> None:
     # both fall by half and rise by the same, so the difference of the rates halves: 60, 30, 15, ...
-    cycles, by_factor = cycles_to_fairness(0, 1, 1.0, 0.5)
+    cycles, by_factor = cycles_to_fairness(0, 1, 0.5)
     fair = [(100 - 60 * 0.5**m) / (100 + 60 * 0.5**m) for m in range(20)]
     assert cycles == next(m for m, f in enumerate(fair) if f >= 0.99)
     assert by_factor == pytest.approx(math.log(60 / (100 * 0.01 / 1.99), 2), rel=1e-12)
