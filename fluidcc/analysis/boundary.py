@@ -16,7 +16,7 @@ from fluidcc.analysis.follow import Knob, abscissa, at_value, bracket, knob, ran
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.point import BUSY, FULL, PASS, Point
 from fluidcc.base.arguments import explained, number, shown
-from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
+from fluidcc.base.errors import FluidccError, InvalidInput
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.network import require_network
@@ -308,6 +308,10 @@ def stability_boundary(
     )
 
 
+NEWTON = 2
+"""Steps on the root, each of which squares the error of the one before."""
+
+
 def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundary:
     """The crossing between two values: a bracket on the abscissa, then Newton on the root."""
     from scipy.optimize import brentq
@@ -321,27 +325,15 @@ def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundar
     ends = sorted((inside, outside))
     heights = [height(end) for end in ends]
     if heights[0] * heights[1] < 0:
-        value = float(brentq(height, *ends, xtol=1e-4 * abs(outside - inside)))
+        value = float(brentq(height, *ends, xtol=1e-6 * abs(outside - inside)))
     else:  # one of them is the boundary, to rounding
         value = ends[int(np.argmin(np.abs(heights)))]
     point = at_value(at["point"], [(turned, value)])
     root, mode = abscissa(point)
-    for _ in range(30):
-        root, slopes = root_slopes(point, mode, root, [turned])
-        slope = slopes[0]
-        step = -root.real / slope.real
-        new = value + max(min(step, 0.5 * abs(outside - inside)), -0.5 * abs(outside - inside))
-        done = abs(new - value) <= 1e-12 * abs(value)
-        value = new
+    for _ in range(NEWTON):
+        root, (slope,) = root_slopes(point, mode, root, [turned])
+        value = min(max(value - root.real / slope.real, ends[0]), ends[1])
         point = at_value(point, [(turned, value)])
-        if done:
-            break
-    else:
-        raise SolverError(
-            f"the boundary of {turned.name} near {value:.9g} could not be settled: the root's "
-            f"real part moves by {slope.real:.3g} 1/s per unit there; look at fluidcc.stability "
-            "on both sides"
-        )
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
     return Boundary(

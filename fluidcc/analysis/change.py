@@ -193,13 +193,7 @@ def conditions(
     """
     idle = {name for s in sources(point) for name in s.trackers}
     slots = _slots(point)
-    keep = np.array([
-        not (
-            kind == "z"
-            and f"{point.classes[i].label}.{plain(point.classes[i].spec.law.states[j])}" in idle
-        )
-        for kind, i, j in slots
-    ])  # fmt: skip
+    keep = np.array([_name(point, slot) not in idle for slot in slots])
     unknowns = [slot for slot, wanted in zip(slots, keep, strict=True) if wanted]
     J = np.empty((len(unknowns), len(unknowns)))
     for column, slot in enumerate(unknowns):
@@ -209,10 +203,18 @@ def conditions(
 
 def sizes(point: Point, unknowns: list[tuple[str, int, int]]) -> NDArray[np.float64]:
     """The values of some unknowns at a point."""
-    return np.array([
-        getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
-        for kind, i, j in unknowns
-    ], float)  # fmt: skip
+    return np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
+
+
+def _name(point: Point, slot: tuple[str, int, int]) -> str:
+    """The name of an unknown that is a state, or ""."""
+    kind, i, j = slot
+    if kind in ("x", "y"):
+        return ""
+    if kind == "z":
+        return f"{point.classes[i].label}.{plain(point.classes[i].spec.law.states[j])}"
+    law: Any = point.links[i].law
+    return f"{point.links[i].name}.{plain(law.queue if kind == 'q' else law.states[j])}"
 
 
 class Response:
@@ -459,14 +461,8 @@ def _reduced(basis: Any, noise: float) -> Any:
 def _named(point: Point, unknowns: Any, move: Any) -> dict[str, float]:
     """The states that move, the first by one."""
     states: dict[str, float] = {}
-    for (kind, i, j), value in zip(unknowns, move, strict=True):
-        if value == 0 or kind in ("x", "y"):
-            continue
-        if kind == "z":
-            name = f"{point.classes[i].label}.{plain(point.classes[i].spec.law.states[j])}"
-        else:
-            law: Any = point.links[i].law
-            name = f"{point.links[i].name}.{plain(law.queue if kind == 'q' else law.states[j])}"
-        states[name] = float(value)
+    for slot, value in zip(unknowns, move, strict=True):
+        if value != 0 and (name := _name(point, slot)):
+            states[name] = float(value)
     first = next(iter(states.values()), 1.0)
     return {name: value / first for name, value in states.items()}

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.wiring import ARRAYS, Matrices, deviations, wire
+from fluidcc.analysis.wiring import Matrices, deviations, whole, wire
 from fluidcc.base.errors import SolverError
 from fluidcc.base.tables import InTable
 
@@ -29,28 +29,35 @@ __all__ = [
 Complex = NDArray[np.complex128]
 
 
-class _Pencil:
-    """P(s) = [[sI - A, -B2], [-E C2, I - E D22]] with E = diag(exp(-s tau)), whose unknowns are the
-    states and what the channels deliver; and how it changes with s, or with the matrices by `d`.
-    """
+class _Bordered(NamedTuple):
+    """A matrix by what is inside, and by the ports: P, drive, read and direct."""
 
-    def __init__(self, m: Matrices, s: complex, d: Matrices | None = None) -> None:
-        by_s = d is None
-        none = {name: np.zeros_like(getattr(m, name)) for name in ARRAYS}
-        d = replace(m, **none) if d is None else d
-        n, i, o = len(m.A), len(m.inputs), len(m.outputs)
-        late = np.exp(-s * m.delays)[:, None]
-        later = -(m.delays * by_s + s * d.delays)[:, None] * late
-        C, D = late * m.C[o:], late * m.D[o:]
-        dC, dD = later * m.C[o:] + late * d.C[o:], later * m.D[o:] + late * d.D[o:]
-        one, two = np.eye(n), np.eye(len(late))
-        self.value = np.block([[s * one - m.A, -m.B[:, i:]], [-C, two - D[:, i:]]])
-        self.slope = np.block([[one * by_s - d.A, -d.B[:, i:]], [-dC, -dD[:, i:]]])
-        self.drive = np.vstack([m.B[:, :i], D[:, :i]])
-        self.drive_slope = np.vstack([d.B[:, :i], dD[:, :i]])
-        self.read = np.hstack([m.C[:o], m.D[:o, i:]])
-        self.read_slope = np.hstack([d.C[:o], d.D[:o, i:]])
-        self.direct, self.direct_slope = m.D[:o, :i], d.D[:o, :i]
+    inner: Any
+    drive: Any
+    read: Any
+    direct: Any
+
+    @classmethod
+    def of(cls, M: Any, n: int, K: int) -> _Bordered:
+        """The parts of a matrix whose ports stand from n to K."""
+        ports = np.arange(n, K)
+        rest = np.delete(np.arange(len(M)), ports)
+        return cls(*(M[np.ix_(i, j)] for i in (rest, ports) for j in (rest, ports)))
+
+
+def _pencil(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[_Bordered, _Bordered]:
+    """P(s) = [[sI - A, -B2], [-E C2, I - E D22]] with E = diag(exp(-s tau)), whose unknowns are the
+    states and what the channels deliver, bordered by the ports; and how it changes with s, or with
+    the matrices by `d`.
+    """
+    M, n, K = whole(m)
+    own, by_s, factor, change = np.zeros((4, len(M)), complex)
+    own[:n], own[K:], by_s[:n] = s, 1.0, 1.0
+    factor[:n], factor[n:K], factor[K:] = -1.0, 1.0, -np.exp(-s * m.delays)
+    change[K:] = -factor[K:] * (m.delays if d is None else s * d.delays)
+    slope = change[:, None] * M
+    slope += np.diag(by_s) if d is None else factor[:, None] * whole(d)[0]
+    return _Bordered.of(np.diag(own) + factor[:, None] * M, n, K), _Bordered.of(slope, n, K)
 
 
 def _scaled(P: Complex) -> tuple[Complex, Any, Any]:
@@ -72,7 +79,7 @@ def _sizes(M: Any, axis: int) -> Any:
 def null_vectors(m: Matrices, s: complex) -> tuple[Complex, Complex]:
     """Left and right null vectors of P at a root."""
     with np.errstate(all="ignore"):
-        P, row, column = _scaled(_Pencil(m, s).value)
+        P, row, column = _scaled(_pencil(m, s)[0].inner)
     if not np.all(np.isfinite(P)):
         raise SolverError(f"the characteristic equation has no finite value at s = {s:.6g} 1/s")
     left, _, right = np.linalg.svd(P)
@@ -84,10 +91,10 @@ def newton_step(m: Matrices, s: complex) -> complex:
     one.
     """
     with np.errstate(all="ignore"):
-        pencil = _Pencil(m, s)
-        P, row, column = _scaled(pencil.value)
+        value, slope = _pencil(m, s)
+        P, row, column = _scaled(value.inner)
         try:
-            moved = np.linalg.solve(P, pencil.slope * row[:, None] * column)
+            moved = np.linalg.solve(P, slope.inner * row[:, None] * column)
             return complex(-1 / np.trace(moved))
         except np.linalg.LinAlgError:  # exactly singular: there it is
             return 0j
@@ -112,20 +119,21 @@ def polish(m: Matrices, s: complex, tolerance: float = 1e-14) -> complex:
 def root_slope(m: Matrices, d: Matrices, s: complex) -> complex:
     """ds of a simple root where the matrices change by `d`."""
     left, right = null_vectors(m, s)
-    return complex(-(left @ _Pencil(m, s, d).slope @ right) / (left @ _Pencil(m, s).slope @ right))
+    by_d, by_s = (left @ _pencil(m, s, by)[1].inner @ right for by in (d, None))
+    return complex(-by_d / by_s)
 
 
 def response_slope(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[Complex, Complex]:
     """The transfer matrix at s, and its change with s, or where the matrices change by `d`."""
-    p = _Pencil(m, s, d)
-    P, row, column = _scaled(p.value)
+    value, slope = _pencil(m, s, d)
+    P, row, column = _scaled(value.inner)
 
     def solve(right: Any) -> Any:
         return column[:, None] * np.linalg.solve(P, row[:, None] * right)
 
-    x = solve(p.drive)
-    slope = p.direct_slope + p.read_slope @ x + p.read @ solve(p.drive_slope - p.slope @ x)
-    return p.direct + p.read @ x, slope
+    x = -solve(value.drive)
+    moved = solve(slope.drive + slope.inner @ x)
+    return value.direct + value.read @ x, slope.direct + slope.read @ x - value.read @ moved
 
 
 # --- what moves at a root -------------------------------------------------------------------------
@@ -205,7 +213,7 @@ def fairness_mode(modes: Sequence[Mode]) -> Mode | None:
 
 def _rates(m: Matrices, s: complex) -> Any:
     """Amplitudes of the rates, the largest 1."""
-    rates = _Pencil(m, s).read @ null_vectors(m, s)[1]
+    rates = _pencil(m, s)[0].read @ null_vectors(m, s)[1]
     most = rates[np.argmax(np.abs(rates))]
     return rates / most if most != 0 else rates
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import html
 import math
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -226,7 +226,7 @@ def _feedback_loop(
 
     place = {link.name: i for i, link in enumerate(filled)}
     moving = [k for k, one in enumerate(classes) if one.obeys is not None]
-    arrivals = _Arrivals(net, classes, place, at)
+    arrivals = _arrivals(net, classes, place, at)
     paths, measurements = [], []
     for j, k in enumerate(moving):
         one = classes[k]
@@ -235,7 +235,7 @@ def _feedback_loop(
             net.links[name].delay for name in one.route[: one.route.index(obeys)]
         )
         for name, i in place.items():
-            for (source, delay), gain in arrivals.at(name).items():
+            for (source, delay), gain in arrivals(name).items():
                 if source == k:
                     paths.append(Path(i, j, gain / capacity_at(net.links[name], at), told + delay))
         law = net.links[obeys].law
@@ -249,58 +249,51 @@ def _feedback_loop(
     )
 
 
-class _Arrivals:
-    """How what comes to a link answers the rates of classes, at which delays."""
+def _arrivals(
+    net: Network, classes: list[_Class], filled: dict[str, int], time: float
+) -> Callable[[str], Mapping[tuple[int, float], float]]:
+    """How what comes to a link, by its name, answers the rates of classes: gain by class and delay
+    [s].
+    """
+    opened: list[str] = []
 
-    def __init__(
-        self, net: Network, classes: list[_Class], filled: dict[str, int], at: float
-    ) -> None:
-        self.net, self.classes, self.filled, self.time = net, classes, filled, at
-        self._known: dict[str, dict[tuple[int, float], float]] = {}
-        self._open: list[str] = []
+    @cache
+    def at(name: str) -> Mapping[tuple[int, float], float]:
+        if name in opened:
+            raise Unsupported(
+                f"filled links {name!r} and {opened[-1]!r} are crossed in both orders, "
+                "so that what leaves each depends on the other for ever; simulate it"
+            )
+        opened.append(name)
+        total: Any = Counter()
+        for k, one in enumerate(classes):
+            if name in one.route:
+                total.update(brought(k, name))
+        opened.pop()
+        return total
 
-    def at(self, name: str) -> dict[tuple[int, float], float]:
-        """Of all that comes to a link: gain by class and delay [s]."""
-        if name not in self._known:
-            if name in self._open:
-                raise Unsupported(
-                    f"filled links {name!r} and {self._open[-1]!r} are crossed in both orders, "
-                    "so that what leaves each depends on the other for ever; simulate it"
-                )
-            self._open.append(name)
-            total: dict[tuple[int, float], float] = defaultdict(float)
-            for k, one in enumerate(self.classes):
-                if name in one.route:
-                    for key, gain in self._of(k, name).items():
-                        total[key] += gain
-            self._open.pop()
-            self._known[name] = total
-        return self._known[name]
-
-    def _of(self, k: int, name: str) -> dict[tuple[int, float], float]:
-        """Of what class k brings there: its own rate, less its share of what others bring to filled
+    def brought(k: int, name: str) -> Mapping[tuple[int, float], float]:
+        """What class k brings there: its own rate, less its share of what others bring to filled
         queues before.
 
         From a queue that is never empty c x(theta)/y(theta) leaves, where what leaves came at
         theta.
         """
-        one = self.classes[k]
-        found: dict[tuple[int, float], float] = defaultdict(float)
-        if one.obeys is not None:
-            found[k, one.access] = 1.0
+        one = classes[k]
+        found: Any = Counter({(k, one.access): 1.0} if one.obeys is not None else {})
         for hop in one.route[: one.route.index(name)]:
-            link = self.net.links[hop]
-            wait = link.delay
-            if hop in self.filled:
-                wait += link.law.params[aim]
-                share = one.rate / capacity_at(link, self.time)
-                for key, gain in self.at(hop).items():
-                    found[key] -= share * gain
-            later: dict[tuple[int, float], float] = defaultdict(float)
+            wait = net.links[hop].delay
+            if hop in filled:
+                wait += net.links[hop].law.params[aim]
+                share = one.rate / capacity_at(net.links[hop], time)
+                found.subtract({key: share * gain for key, gain in at(hop).items()})
+            later: Any = Counter()
             for (j, delay), gain in found.items():
                 later[j, math.fsum((delay, wait))] += gain
             found = later
         return found
+
+    return at
 
 
 # --- routers that sample, near rest ---

@@ -357,7 +357,7 @@ def _judge(
         times = _copies(point)
         opened = {"": joined[1], **deviations(point, "open")}
         for name, own in {"": joined[0], **deviations(point)}.items():
-            if name and not len(own.A):
+            if name and not own.A.size:
                 continue
             among, count = rightmost_of_stack(_blocks(own))
             poles = right_of_axis(_blocks(opened[name]))
@@ -382,5 +382,4 @@ def _judge(
 
 
 def _blocks(m: Matrices) -> Blocks:
-    """Matrices of many points with the points first."""
-    return Blocks(*(np.ascontiguousarray(np.moveaxis(getattr(m, name), -1, 0)) for name in ARRAYS))
+    return Blocks(*(np.ascontiguousarray(getattr(m, name)) for name in ARRAYS))

@@ -135,7 +135,7 @@ def own_and_gain(loop: LocalLoop, lag: bool) -> tuple[Any, Any]:
 # --- where the users' loops, and the convex hull of them, meet the negative real axis ------
 
 
-_POINTS, _TURNS, _CHUNK, _ZOOMS, _CELLS = 600, 4000, 512, 12, 6
+_POINTS, _TURNS, _ZOOMS, _CELLS = 600, 4000, 12, 6
 _PAIRS = 500_000  # of points, looked at in one go
 
 
@@ -196,36 +196,35 @@ def hull_reach(loop: LocalLoop) -> tuple[float, float]:
     happens in between; the cells that reach furthest are cut until that no longer matters.
     """
     omega = _grid(loop)
-    G, radius = loop.user(1j * omega), loop.radius(omega)
-    ends, most = np.concatenate([G[:, :-1], G[:, 1:]]), np.maximum(radius[:-1], radius[1:])
-    # No hull reaches further left than its points, and none that is on one side of the axis reaches
-    # it at all.
-    bound = most * np.maximum(-ends.real.min(axis=0), 0.0)
-    bound[(ends.imag.min(axis=0) > 0) | (ends.imag.max(axis=0) < 0)] = 0.0
-    order, reach = np.argsort(-bound), np.zeros(len(bound))
-    chunk = max(_CELLS, min(_CHUNK, _PAIRS // len(ends) ** 2))
-    for a in range(0, len(order), chunk):
-        cells = order[a : a + chunk]
-        if bound[cells[0]] <= np.partition(reach, -_CELLS)[-_CELLS]:
-            break
-        reach[cells] = most[cells] * _axis_reach(ends[:, cells])
-    best = np.argsort(reach)[::-1][:_CELLS]
-    left, right = omega[best], omega[best + 1]
-    for _ in range(_ZOOMS):
-        cuts = np.linspace(left, right, 9).T
-        left, right = cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
-        reach = _hull_cells(loop, left, right)
+    G = loop.user(1j * omega)
+    # No hull that is on one side of the axis, or right of zero, reaches it.
+    above, left = G.imag > 0, G.real < 0
+    meets = np.flatnonzero(_pairs(above.any(axis=0)) & _pairs(~above.all(axis=0))
+                           & _pairs(left.any(axis=0)))  # fmt: skip
+    low, high = omega[meets], omega[meets + 1]
+    for zoom in range(_ZOOMS + 1):
+        if zoom:
+            cuts = np.linspace(low, high, 9).T
+            low, high = cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
+        reach = _hull_cells(loop, low, high)
         keep = np.argsort(reach)[::-1][:_CELLS]
-        left, right, reach = left[keep], right[keep], reach[keep]
-    top = int(np.argmax(reach))
-    return float(reach[top]), float(left[top])
+        low, high, reach = low[keep], high[keep], reach[keep]
+    return (float(reach[0]), float(low[0])) if len(reach) else (0.0, 0.0)
+
+
+def _pairs(points: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of neighbours, whether either is so."""
+    return np.asarray(points[:-1] | points[1:])
 
 
 def _hull_cells(loop: LocalLoop, left: Any, right: Any) -> Any:
     """Reach of the hull over each cell [left, right]."""
-    ends, n = np.concatenate([left, right]), len(left)
-    G, radius = loop.user(1j * ends), loop.radius(ends)
-    return np.maximum(radius[:n], radius[n:]) * _axis_reach(np.concatenate([G[:, :n], G[:, n:]]))
+    found = []
+    for a, b in zip(*(np.array_split(end, 1 + len(left) * len(loop.x) ** 2 // _PAIRS)
+                      for end in (left, right)), strict=True):  # fmt: skip
+        G = np.concatenate([loop.user(1j * a), loop.user(1j * b)])
+        found.append(np.maximum(loop.radius(a), loop.radius(b)) * _axis_reach(G))
+    return np.concatenate(found)
 
 
 def _axis_reach(z: Any) -> Any:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEARD", "LinearLaw", "Matrices", "all_flows", "apart", "closed", "deviation", "deviations",
-    "has_loop", "sources", "wire", "wire_both",
+    "has_loop", "sources", "whole", "wire", "wire_both",
 ]  # fmt: skip
 
 
@@ -254,7 +254,8 @@ class _Wiring:
             if key in self.asked:
                 raise _endless(self.point)
             self.asked.add(key)
-            self.rows[key] = getattr(self, f"_{kind}")(i)
+            told = kind in ("mark", "price", "drop")
+            self.rows[key] = self._told(i, kind) if told else getattr(self, f"_{kind}")(i)
         return self.rows[key]
 
     def _x(self, k: int) -> Row:
@@ -321,21 +322,11 @@ class _Wiring:
     def _drops(self, l: int) -> bool:
         return l in self.link_jacobians and "drop" in self.link_jacobians[l][0].out
 
-    def _drop(self, l: int) -> Row:
-        return self._output(l, "drop")
-
-    def _mark(self, l: int) -> Row:
-        return self._told(l, "mark")
-
-    def _price(self, l: int) -> Row:
-        return self._told(l, "price")
-
     def _told(self, l: int, name: str) -> Row:
-        return (
-            {("u", self.tells.index((l, name))): 1.0}
-            if self.loop == "marks"
-            else self._output(l, name)
-        )
+        """A mark, price or drop; the former two are broken at the "marks"."""
+        if self.loop == "marks" and name != "drop":
+            return {("u", self.tells.index((l, name))): 1.0}
+        return self._output(l, name)
 
     def _output(self, l: int, name: str) -> Row:
         law, (_, _, C, D) = self.link_jacobians[l]
@@ -453,17 +444,14 @@ class _Wiring:
             channel.append(self.signal(kind, i))
         place = {"z": 0, "u": n, "v": n + len(ports)}
         rows = [*state, *out, *channel]
-        at = [(i, place[kind] + j) for i, row in enumerate(rows) for kind, j in row]
         points = np.shape(self.point.x)[1:]
-        values = [value for row in rows for value in row.values()]
-        entries = np.array(
-            [np.broadcast_to(value, points) for value in values] if points else values
-        )
-        M = np.zeros((len(rows), len(rows), *points), np.result_type(entries, float))
-        if at:
-            M[tuple(np.transpose(at))] = entries
+        M = np.zeros((*points, len(rows), len(rows)), self.point.x.dtype)
+        for i, row in enumerate(rows):
+            for (kind, j), value in row.items():
+                M[..., i, place[kind] + j] = value
+        delays = np.reshape([lag for _, _, lag in self.reads], (-1, *points))
         return Matrices(
-            **_parts(M, n), delays=np.reshape([lag for _, _, lag in self.reads], (-1, *points)),
+            **_parts(M, n), delays=delays.T,
             states=tuple(self.z), inputs=labels, outputs=labels,
             trackers=tuple(t for source in self.sources for t in source.trackers),
         )  # fmt: skip
@@ -477,7 +465,9 @@ ARRAYS = ("A", "B", "C", "D", "delays")
 
 @dataclass(frozen=True)
 class Matrices:
-    """A system with its delays pulled out, in the layout of `fluidcc.numerics.linear.DelayLTI`."""
+    """A system with its delays pulled out, in the layout of `fluidcc.numerics.linear.DelayLTI`; of
+    many points with these along a first axis.
+    """
 
     A: Any
     B: Any
@@ -499,47 +489,41 @@ def closed(m: Matrices, point: Point) -> Matrices:
     InvalidInput
         If rates act on one another without any delay, round and round.
     """
-    M, n, K = _whole(m)
-    at_once = -M[n:K, n:K]
-    rate = term = np.zeros_like(at_once) + np.eye(K - n).reshape(
-        *at_once.shape[:2], *(1 for _ in at_once.shape[2:])
-    )
+    M, n, K = whole(m)
+    at_once = -M[..., n:K, n:K]
+    rate = term = np.zeros_like(at_once) + np.eye(K - n)
     if at_once.any():  # the powers of what acts at once end
         for _ in range(K - n):
-            term = _times(at_once, term)
+            term = at_once @ term
             rate = rate + term
         if term.any():
             raise _endless(point)
-    into, rates = M[:, n:K].copy(), -_times(rate, M[n:K])
-    rates[:, n:K] = rate
-    M[:, n:K] = 0.0
-    M += _times(into, rates)
-    M[n:K] = rates
+    into, rates = M[..., n:K].copy(), -rate @ M[..., n:K, :]
+    rates[..., n:K] = rate
+    M[..., n:K] = 0.0
+    M += into @ rates
+    M[..., n:K, :] = rates
     return replace(m, **_parts(M, n))
 
 
-def _whole(m: Any) -> tuple[Any, int, int]:
+def whole(m: Any) -> tuple[Any, int, int]:
     """All of a system in one matrix, by states, ports and channels; and where the ports begin and
     end.
     """
-    both = [np.concatenate(pair, axis=1) for pair in ((m.A, m.B), (m.C, m.D))]
-    return np.concatenate(both), len(m.A), len(m.A) + len(m.inputs)
+    both = [np.concatenate(pair, axis=-1) for pair in ((m.A, m.B), (m.C, m.D))]
+    n = m.A.shape[-1]
+    return np.concatenate(both, axis=-2), n, n + len(m.inputs)
 
 
 def _parts(M: Any, n: int) -> dict[str, Any]:
     """A, B, C and D of such a matrix."""
-    return {"A": M[:n, :n], "B": M[:n, n:], "C": M[n:, :n], "D": M[n:, n:]}
-
-
-def _times(left: Any, right: Any) -> Any:
-    """The product of two matrices, at each of the points along the axes after the first two."""
-    return left @ right if left.ndim == 2 else np.einsum("ij...,jk...->ik...", left, right)
+    return {"A": M[..., :n, :n], "B": M[..., :n, n:], "C": M[..., n:, :n], "D": M[..., n:, n:]}
 
 
 def has_loop(m: Any) -> bool:
     """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
-    M, n, K = _whole(m)
-    arrow: Any = np.reshape(M != 0, (*M.shape[:2], -1)).any(axis=-1)
+    M, n, K = whole(m)
+    arrow: Any = (M != 0).any(axis=tuple(range(M.ndim - 2)))
     reach: Any = arrow[:, n:K].any(axis=1)
     arrow[:, n:K] = False
     for _ in range(len(arrow)):
@@ -569,15 +553,14 @@ def deviation(point: Point, k: int) -> Matrices:
 def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
     n, own = len(source.names), source.B[:, -1]
     heard = int(_matters(own) or _matters(source.D[-1]))
-    kind, size = np.result_type(source.A, source.D, source.C), n + 1 + heard
-    M = np.zeros((size, size, *np.shape(point.x)[1:]), kind)
-    M[:n, :n], M[n, :n] = source.A, -source.C
+    M = np.zeros((*np.shape(point.x)[1:], n + 1 + heard, n + 1 + heard), point.x.dtype)
+    M[..., :n, :n], M[..., n, :n] = source.A.T.swapaxes(-1, -2), -source.C.T
     if heard:  # its own past is never heard at once
-        M[:n, n + 1], M[n, n + 1], M[n + 1, n] = own, -source.D[-1], 1.0
+        M[..., :n, n + 1], M[..., n, n + 1], M[..., n + 1, n] = own.T, -source.D[-1], 1.0
     states, ports = (
         tuple(f"differences in {name}" for name in names) for names in (source.names, (label,))
     )
-    delays = np.array([trip])[:heard]
+    delays = np.array([trip])[:heard].T
     opened = Matrices(**_parts(M, n), delays=delays, states=states, inputs=ports, outputs=ports,
                       trackers=source.trackers)  # fmt: skip
     return closed(opened, point) if loop == "closed" else opened
@@ -606,12 +589,12 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
     The differences among its flows are a loop, too, where the law hears its own past; else nothing
     returns of them.
     """
-    M, n, K = _whole(opened)
-    weight = np.sqrt(point.count / point.count[0]).reshape(-1, *(1 for _ in M.shape[1:]))
-    M[n:K] *= weight
-    M[:, n:K] /= np.swapaxes(weight, 0, 1)
+    M, n, K = whole(opened)
+    weight = np.sqrt(point.count / point.count[0])
+    M[..., n:K, :] *= weight[:, None]
+    M[..., n:K] /= weight
     found = replace(opened, **_parts(M, n))
-    return [found, *(own for own in deviations(point, "open").values() if len(own.delays))]
+    return [found, *(own for own in deviations(point, "open").values() if own.delays.size)]
 
 
 def wire(point: Point, loop: str = "closed", merge: bool = True) -> Matrices:

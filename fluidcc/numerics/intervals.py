@@ -7,8 +7,8 @@ general powers where the exponents are simple.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.rational import as_fraction
 
-__all__ = ["FELL", "advance", "columns_of", "find_cycle", "floats", "move"]
+__all__ = ["FELL", "Flows", "advance", "columns_of", "find_cycle", "floats", "move"]
 
 
 def columns_of(
@@ -33,56 +33,48 @@ def columns_of(
     exact: bool,
 ) -> dict[str, NDArray[Any]]:
     """One array a parameter, one value a class of flows; with `exact` also those of Fractions."""
-    named = {"k": k, "l": l, "lam": lam, "sigma": sigma, "n": n, "floor": floor}
-    for name, value in {**named, "initial": initial}.items():
-        if not exact and not (value is None and name == "initial"):
-            numbers(value, name, "finite numbers")
+    given = {"k": k, "l": l, "lam": lam, "sigma": sigma, "n": n, "floor": floor}
+    if initial is not None:
+        given["initial"] = initial
+    read = {
+        name: floats(v, name) if exact else numbers(v, name, "finite numbers")
+        for name, v in given.items()
+    }
     try:
-        shape = np.broadcast_shapes(
-            (1,), *(np.shape(v) for v in (*named.values(), 0 if initial is None else initial))
-        )
+        _, *spread = np.broadcast_arrays(np.zeros(1), *read.values())
     except ValueError:
         raise InvalidInput(
             "k, l, lam, sigma, n, initial and floor have lengths that do not fit together"
         ) from None
+    shape = spread[0].shape
     if len(shape) != 1 or shape == (0,):
         raise InvalidInput(
             f"the parameters have shape {shape}; give numbers, or one value a class of flows"
         )
-    columns = {}
-    for name, value in named.items():
-        try:
-            columns[name] = np.broadcast_to(
-                np.asarray(value if not exact else floats(value), dtype=float), shape
-            ).copy()
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidInput(f"{name} is {shown(value)}; give numbers") from None
+    columns = {name: v.astype(float) for name, v in zip(read, spread, strict=True)}
     if not np.all((columns["n"] >= 1) & (columns["n"] % 1 == 0)):
         raise InvalidInput(f"n is {shown(n)}; give whole numbers of at least 1")
-    share = (
-        Fraction(1) / int(columns["n"].sum()) * as_fraction(capacity, "the capacity")
-        if exact
-        else None
-    )
-    first = (
-        initial if initial is not None else share if exact else float(capacity) / columns["n"].sum()
-    )
-    columns["initial"] = np.broadcast_to(np.asarray(floats(first), dtype=float), shape).copy()
+    if initial is None:
+        limit = as_fraction(capacity, "the capacity") if exact else float(capacity)
+        given["initial"] = share = limit / int(columns["n"].sum())
+        columns["initial"] = np.full(shape, float(share))
     _check_columns(columns, floats(capacity))
     if exact:
-        for name, value in {"lam": lam, "sigma": sigma, "initial": first}.items():
-            flat = np.broadcast_to(np.asarray(value, dtype=object), shape)
-            columns[f"exact {name}"] = np.array(
-                [as_fraction(v, name) for v in flat] + [None], dtype=object
-            )[:-1]
+        for name in ("lam", "sigma", "initial"):
+            fractions = np.frompyfunc(partial(as_fraction, what=name), 1, 1)
+            flat = np.broadcast_to(np.asarray(given[name], dtype=object), shape)
+            columns[f"exact {name}"] = fractions(flat)
     return columns
 
 
-def floats(value: Any) -> Any:
+def floats(value: Any, what: str = "a parameter") -> Any:
     """Numbers for texts and Fractions."""
-    return np.vectorize(lambda v: float(as_fraction(v, "a parameter")), otypes=[float])(
-        np.asarray(value, dtype=object)
-    )
+    try:
+        return np.vectorize(lambda v: float(as_fraction(v, what)), otypes=[float])(
+            np.asarray(value, dtype=object)
+        )
+    except OverflowError:
+        raise InvalidInput(f"{what} is {shown(value)}; give numbers") from None
 
 
 def _check_columns(columns: dict[str, NDArray[Any]], capacity: Any) -> None:
@@ -129,15 +121,24 @@ def move(x: Any, by: Any, sign: float, p: float) -> None:  # pragma: no cover - 
     elif p == -0.5:
         for i in range(m):
             x[i] += sign * by[i] / np.sqrt(x[i])
-    elif p == 1.5:
-        for i in range(m):
-            x[i] += sign * by[i] * x[i] * np.sqrt(x[i])
-    elif p == 2.0:
-        for i in range(m):
-            x[i] += sign * by[i] * x[i] * x[i]
     else:
         for i in range(m):
             x[i] += sign * by[i] * x[i] ** p
+
+
+class Flows(NamedTuple):
+    """What does not change: ends of the blocks of equal exponents, of each class its parameters,
+    and the capacity.
+    """
+
+    blocks: Any
+    k: Any
+    l: Any
+    lam: Any
+    sigma: Any
+    count: Any
+    floor: Any
+    capacity: float
 
 
 @_jit
@@ -156,16 +157,14 @@ def _total(x: Any, count: Any) -> float:  # pragma: no cover - compiled
 
 
 @_jit
-def _step(
-    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, down: bool
-) -> None:  # pragma: no cover
+def _step(x: Any, flows: Flows, down: bool) -> None:  # pragma: no cover - compiled
     """Every flow a step up, or every flow a step down."""
-    for j in range(len(blocks) - 1):
-        first, last = blocks[j], blocks[j + 1]
+    for j in range(len(flows.blocks) - 1):
+        first, last = flows.blocks[j], flows.blocks[j + 1]
         if down:
-            move(x[first:last], sigma[first:last], -1.0, l[first])
+            move(x[first:last], flows.sigma[first:last], -1.0, flows.l[first])
         else:
-            move(x[first:last], lam[first:last], 1.0, -k[first])
+            move(x[first:last], flows.lam[first:last], 1.0, -flows.k[first])
 
 
 @_jit
@@ -180,9 +179,8 @@ def _keep_up(x: Any, floor: Any) -> bool:  # pragma: no cover - compiled
 
 @_jit
 def advance(
-    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any,
-    capacity: float,
-    pending: Any, steps: int, keep: Any, sums: Any, chance: int, missed: float, rng: Any,
+    x: Any, flows: Flows, pending: Any, steps: int, keep: Any, sums: Any, chance: int,
+    missed: float, rng: Any,
 ) -> int:  # fmt: skip  # pragma: no cover - compiled
     """Take `steps` intervals from the rates `x`, in place.
 
@@ -193,11 +191,11 @@ def advance(
     intervals taken, or `FELL`.
     """
     for step in range(steps):
-        total = _total(x, count)
-        over = total > capacity
+        total = _total(x, flows.count)
+        over = total > flows.capacity
         sums[0] += total
-        sums[1] += max(total - capacity, 0.0)
-        sums[2] += min(total, capacity)
+        sums[1] += max(total - flows.capacity, 0.0)
+        sums[2] += min(total, flows.capacity)
         sums[3] += over
         if len(keep) > 0:
             keep[step, :] = x
@@ -208,31 +206,23 @@ def advance(
                 pending[i] = pending[i + 1]
             pending[-1] = over
         if not heard or (chance == 0 and missed == 0.0):
-            _step(x, blocks, k, l, lam, sigma, heard)
+            _step(x, flows, heard)
             sums[4] += heard
         else:
-            sums[4] += _some(x, k, l, lam, sigma, count, total, chance, missed, rng)
-        if heard and not _keep_up(x, floor):  # nothing falls in an increase
+            sums[4] += _some(x, flows, total, chance, missed, rng)
+        if heard and not _keep_up(x, flows.floor):  # nothing falls in an increase
             return FELL
     return steps
 
 
 @_jit
 def _some(
-    x: Any,
-    k: Any,
-    l: Any,
-    lam: Any,
-    sigma: Any,
-    count: Any,
-    total: float,
-    chance: int,
-    missed: float,
-    rng: Any,
+    x: Any, flows: Flows, total: float, chance: int, missed: float, rng: Any
 ) -> int:  # pragma: no cover - compiled
     """An interval in which some flows hear of the overload and go down, and the others go up;
     how many went down.
     """
+    _, k, l, lam, sigma, count, _, _ = flows
     left = rng.random() * total if chance == 1 else 0.0
     fell = 0
     for i in range(len(x)):
@@ -249,21 +239,9 @@ def _some(
 
 
 @_jit
-def _same(x: Any, y: Any, p: Any, q: Any) -> bool:  # pragma: no cover - compiled
-    for i in range(len(x)):
-        if x[i] != y[i]:
-            return False
-    different = 0
-    for i in range(len(p)):
-        different += p[i] != q[i]
-    return different == 0
-
-
-@_jit
 def find_cycle(
-    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any,
-    capacity: float,
-    pending: Any, mark: Any, mark_pending: Any, counts: Any, limit: int, rng: Any,
+    x: Any, flows: Flows, pending: Any, mark: Any, mark_pending: Any, counts: Any, limit: int,
+    rng: Any,
 ) -> int:  # fmt: skip  # pragma: no cover - compiled
     """Brent's search for the cycle that the map, in floating point, runs into; `x` ends on it.
 
@@ -278,13 +256,10 @@ def find_cycle(
             mark[:], mark_pending[:] = x, pending
             counts[0] *= 2
             counts[1] = 0
-        fine = advance(
-            x, blocks, k, l, lam, sigma, count, floor, capacity, pending, 1, keep, sums, 0, 0.0, rng
-        )  # fmt: skip
-        if fine == FELL:
+        if advance(x, flows, pending, 1, keep, sums, 0, 0.0, rng) == FELL:
             return FELL
         counts[1] += 1
         counts[2] += 1
-        if _same(x, mark, pending, mark_pending):
+        if np.array_equal(x, mark) and np.array_equal(pending, mark_pending):
             return int(counts[1])
     return 0

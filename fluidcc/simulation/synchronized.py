@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from fluidcc.base.arguments import choice, explained, flag, number, whole
 from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported, warn
 from fluidcc.base.tables import InTable
 from fluidcc.network.patterns import quantity
+
+if TYPE_CHECKING:
+    from fluidcc.numerics.intervals import Flows
 
 __all__ = ["Orbit", "Synchronized", "synchronized"]
 
@@ -269,23 +272,15 @@ class _IntervalModel:
                 "and n=1"
             )
 
-    def _arguments(self) -> tuple[Any, ...]:
-        from fluidcc.numerics.intervals import floats
+    def _flows(self) -> Flows:
+        from fluidcc.numerics.intervals import Flows, floats
 
         c = self.columns
         powers = np.stack([c["k"], c["l"]], axis=1)
         cuts = np.flatnonzero(np.any(powers[1:] != powers[:-1], axis=1)) + 1
         blocks = np.array([0, *cuts, len(powers)], dtype=np.int64)
-        return (
-            blocks,
-            c["k"],
-            c["l"],
-            c["lam"],
-            c["sigma"],
-            c["n"],
-            c["floor"],
-            float(floats(self.capacity)),
-        )
+        parts = c["k"], c["l"], c["lam"], c["sigma"], c["n"], c["floor"]
+        return Flows(blocks, *parts, float(floats(self.capacity)))
 
     def run(self, intervals: int, keep: bool) -> Synchronized:
         """The first intervals."""
@@ -304,14 +299,10 @@ class _IntervalModel:
         x, sums = self.columns["initial"].copy(), np.zeros(5)
         rates = np.empty((intervals if keep else 0, len(x)))
         rng = np.random.default_rng(self.seed)
-        arguments, pending, some = (
-            self._arguments(),
-            np.zeros(self.delay),
-            max(1, _AT_ONCE // len(x)),
-        )
+        given, pending, some = self._flows(), np.zeros(self.delay), max(1, _AT_ONCE // len(x))
         for first in range(0, intervals, some):
             taken = advance(
-                x, *arguments, pending, min(some, intervals - first), rates[first : first + some],
+                x, given, pending, min(some, intervals - first), rates[first : first + some],
                 sums,
                 int(self.hears == "one"), self.missed, rng,
             )  # fmt: skip
@@ -341,11 +332,11 @@ class _IntervalModel:
             np.zeros(self.delay),
             np.random.default_rng(0),
         )
-        arguments = self._arguments()
+        flows = self._flows()
         mark, mark_pending, counts = x.copy(), pending.copy(), np.array([1, 0, 0])
         period, some = 0, max(1, _AT_ONCE // len(x))
         while period == 0 and counts[2] < _LIMIT:
-            period = find_cycle(x, *arguments, pending, mark, mark_pending, counts, some, rng)
+            period = find_cycle(x, flows, pending, mark, mark_pending, counts, some, rng)
         if period == FELL:
             raise self._fell()
         if period == 0:
@@ -355,8 +346,8 @@ class _IntervalModel:
                 "wander for ever: give intervals= and take means"
             )
         keep, sums = np.empty((period, len(x))), np.zeros(5)
-        advance(x, *arguments, pending, period, keep, sums, 0, 0.0, rng)
-        if np.min(np.abs(keep @ self.columns["n"] / arguments[-1] - 1)) < _TIE:
+        advance(x, flows, pending, period, keep, sums, 0, 0.0, rng)
+        if np.min(np.abs(keep @ self.columns["n"] / flows.capacity - 1)) < _TIE:
             warn(
                 "the orbit passes the capacity within rounding, so that rounding decides where the "
                 "flows go down; "
@@ -365,7 +356,7 @@ class _IntervalModel:
             )
         shortest = _shortest(keep)
         sent, lost, carried, overs = (float(v) * shortest / period for v in sums[:4])
-        return Orbit(shortest, keep[:shortest], sent, lost, carried, round(overs), arguments[-1])
+        return Orbit(shortest, keep[:shortest], sent, lost, carried, round(overs), flows.capacity)
 
     def _fell(self) -> NegativeRate:
         return NegativeRate(

@@ -1,5 +1,5 @@
 """Where the roots of a pencil can be: bounds from matrices of absolute values, and the difference
-operator.
+operator. Of blocks without ports, as `fluidcc.numerics.linear.wiring.core_of` makes them.
 
 A system is retarded when det(I - D22 E(s)) is 1 for every s. Otherwise it is neutral: the zeros of
 that determinant carry chains of roots of growing frequency, and only left of their abscissa is the
@@ -43,12 +43,6 @@ def spectral_bound(matrix: Floats) -> float:
     return float(largest(np.ascontiguousarray(matrix), *without, 0.0))
 
 
-def difference(block: Blocks) -> Floats:
-    """D22."""
-    m, p = block.ports
-    return block.D[p:, m:]
-
-
 def is_neutral(block: Blocks) -> bool:
     """Whether det(I - D22 E(s)) depends on s.
 
@@ -56,12 +50,12 @@ def is_neutral(block: Blocks) -> bool:
     common with the delays: there a finite sum of exponentials that is not constant differs from its
     value 1 at infinity.
     """
-    inner = np.abs(difference(block))
+    inner = np.abs(block.D)
     if not inner.any() or nilpotent(inner):
         return False
     s = (0.1 + 1j * np.linspace(1.3, 97.0, 24) * np.sqrt(2)) / block.delays.max()
     lags = np.exp(-s[:, None] * block.delays)
-    values = np.linalg.det(np.eye(len(inner)) - difference(block) * lags[:, None, :])
+    values = np.linalg.det(np.eye(len(inner)) - block.D * lags[:, None, :])
     return bool(np.abs(values - 1).max() > 1e-10 * max(1.0, inner.max() ** 2))
 
 
@@ -82,8 +76,7 @@ def turned(block: Blocks) -> Blocks:
     channels are one vector behind one delay: its coordinates are free, and cycles that cancel leave
     abs(D22).
     """
-    m, p = block.ports
-    kept = np.flatnonzero(difference(block).any(axis=0) & difference(block).any(axis=1))
+    kept = np.flatnonzero(block.D.any(axis=0) & block.D.any(axis=1))
     kept = kept[np.argsort(block.delays[kept], kind="stable")]
     apart = np.diff(block.delays[kept]) > EQUAL * block.delays[kept[1:]]
     B, C, D = (part.astype(complex) for part in block[1:4])
@@ -91,11 +84,10 @@ def turned(block: Blocks) -> Blocks:
         if len(group) > 1:
             from scipy.linalg import schur
 
-            triangle, basis = schur(difference(block)[np.ix_(group, group)], output="complex")
-            columns, rows = m + group, p + group
-            B[:, columns], D[:, columns] = B[:, columns] @ basis, D[:, columns] @ basis
-            C[rows], D[rows] = basis.conj().T @ C[rows], basis.conj().T @ D[rows]
-            D[np.ix_(rows, columns)] = triangle
+            triangle, basis = schur(block.D[np.ix_(group, group)], output="complex")
+            B[:, group], D[:, group] = B[:, group] @ basis, D[:, group] @ basis
+            C[group], D[group] = basis.conj().T @ C[group], basis.conj().T @ D[group]
+            D[np.ix_(group, group)] = triangle
     return block._replace(B=np.abs(B), C=np.abs(C), D=np.abs(D))
 
 
@@ -103,12 +95,13 @@ def difference_norm(block: Blocks) -> float:
     """A bound of the spectral radius of D22 diag(exp(i theta)) over all phases, those of equal
     delays being equal.
     """
-    if nilpotent(np.abs(difference(block))):
+    if nilpotent(np.abs(block.D)):
         return 0.0
-    return min(
-        float(np.abs(np.linalg.eigvals(np.abs(difference(b)))).max())
-        for b in (block, turned(block))
-    )
+    return min(_spectral_radius(np.abs(b.D)) for b in (block, turned(block)))
+
+
+def _spectral_radius(matrix: Floats) -> float:
+    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
 
 
 def expanded(inner: Floats, delays: Floats) -> tuple[Floats, Floats]:
@@ -142,11 +135,11 @@ def essential_abscissa(block: Blocks) -> float:
     is the c at which the terms of `expanded` together are one in absolute value. That is exact
     where their delays have nothing in common.
     """
-    if nilpotent(np.abs(difference(block))):
+    if nilpotent(np.abs(block.D)):
         return -np.inf
-    found = [_abscissa(np.abs(difference(b)), block.delays) for b in (block, turned(block))]
+    found = [_abscissa(np.abs(b.D), block.delays) for b in (block, turned(block))]
     if len(block.delays) <= EXPANDED:
-        a, h = expanded(difference(block), block.delays)
+        a, h = expanded(block.D, block.delays)
         found.append(_zero(lambda c: float(np.log(np.abs(a) @ np.exp(-c * h))), block.delays.max()))
     return min(found)
 
@@ -157,10 +150,7 @@ def _abscissa(inner: Floats, lags: Floats) -> float:
     """
     if nilpotent(inner):
         return -np.inf
-    return _zero(
-        lambda c: float(np.log(np.abs(np.linalg.eigvals(inner * np.exp(-c * lags))).max())),
-        lags.max(),
-    )
+    return _zero(lambda c: float(np.log(_spectral_radius(inner * np.exp(-c * lags)))), lags.max())
 
 
 def _zero(excess: Callable[[float], float], longest: float) -> float:
@@ -180,14 +170,8 @@ def _zero(excess: Callable[[float], float], longest: float) -> float:
 
 def _sizes(block: Blocks, abscissa: float) -> tuple[Floats, Floats, Floats, Floats]:
     """abs of A, B2 E, C2, and D22 E at most, right of that abscissa."""
-    m, p = block.ports
-    size = np.exp(-abscissa * block.delays)
-    return (
-        np.abs(block.A),
-        np.abs(block.B[:, m:]) * size,
-        np.abs(block.C[p:]),
-        np.abs(difference(block)) * size,
-    )
+    size, (A, B, C, D) = np.exp(-abscissa * block.delays), map(np.abs, block[:4])
+    return A, B * size, C, D * size
 
 
 def radius(block: Blocks, abscissa: float) -> float:
@@ -203,7 +187,7 @@ def radius(block: Blocks, abscissa: float) -> float:
         return found
     for one in (block, turned(block)):
         A, late, C2, loop = _sizes(one, abscissa)
-        if np.abs(np.linalg.eigvals(loop)).max() < 1 - 1e-9:
+        if _spectral_radius(loop) < 1 - 1e-9:
             return spectral_bound(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
     if is_neutral(block):
         return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
@@ -221,12 +205,9 @@ def _radius_expanded(block: Blocks, abscissa: float) -> float:
     """`radius` by terms of determinants: 1 + b E (I - D22 E)^-1 c is det(I - (D22 - c b) E) over
     det(I - D22 E).
     """
-    m, p = block.ports
-    rows, columns = block.B[:, m:], block.C[p:].T
-    a, h = expanded(difference(block), block.delays)
-    moved, _ = expanded(
-        difference(block) - columns[None, :, :, None] * rows[:, None, None, :], block.delays
-    )
+    a, h = expanded(block.D, block.delays)
+    coupled = block.C.T[None, :, :, None] * block.B[:, None, None, :]
+    moved, _ = expanded(block.D - coupled, block.delays)
     size = np.exp(-abscissa * h)
     least = 1.0 - float(np.abs(a) @ size)
     return (
@@ -282,66 +263,48 @@ def approximate_roots(
     """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the
     `shifts`.
     """
-    blocks, size = _discretised(block, points)
-    if size <= DENSE_NODES:
-        dense = np.zeros((size, size))
-        for rows, columns, part in blocks:
-            dense[np.ix_(rows, columns)] += part
-        return np.linalg.eigvals(dense).astype(complex)
-    from scipy.sparse import coo_array
-
-    places, values = [], []
-    for rows, columns, part in blocks:
-        i, j = np.nonzero(part)
-        places.append((rows[i], columns[j]))
-        values.append(part[i, j])
-    at = np.concatenate(places, axis=1)
-    matrix = coo_array((np.concatenate(values), (at[0], at[1])), shape=(size, size)).tocsc()
+    matrix = _discretised(block, points)
+    if matrix.shape[0] <= DENSE_NODES:
+        return np.linalg.eigvals(matrix.toarray()).astype(complex)
     return _distinct(np.concatenate([undelayed(block), *(_nearest(matrix, s) for s in shifts)]))
 
 
-def _discretised(
-    block: Blocks, points: NDArray[np.int64]
-) -> tuple[list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]], int]:
+def _discretised(block: Blocks, points: NDArray[np.int64]) -> Any:
     """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the
-    last node: blocks whose sum is the matrix, each with its rows and columns, and its size.
+    last node: a sparse matrix.
     """
-    m, p = block.ports
-    n = len(block.A)
+    from scipy.sparse import coo_array
+
+    n, size = len(block.A), len(block.A) + int(points.sum())
     states, last = np.arange(n), n + np.cumsum(points) - 1
-    blocks = [(states, states, block.A), (states, last, block.B[:, m:])]
+    blocks = [(states, states, block.A), (states, last, block.B)]
     for k, (q, lag) in enumerate(zip(points, block.delays, strict=True)):
         nodes = np.arange(last[k] + 1 - q, last[k] + 1)
         inner = differentiation(int(q))[1:] * (2 / lag)
         enter = inner[:, :1]
         blocks += [
             (nodes, nodes, inner[:, 1:]),
-            (nodes, states, enter * block.C[p + k]),
-            (nodes, last, enter * block.D[p + k, m:]),
+            (nodes, states, enter * block.C[k]),
+            (nodes, last, enter * block.D[k]),
         ]
-    return blocks, n + int(points.sum())
+    rows, columns = np.concatenate(
+        [np.stack(np.meshgrid(i, j, indexing="ij")).reshape(2, -1) for i, j, _ in blocks], axis=1
+    )
+    values = np.concatenate([part.ravel() for *_, part in blocks])
+    kept = values != 0
+    return coo_array((values[kept], (rows[kept], columns[kept])), shape=(size, size)).tocsc()
 
 
 def _nearest(matrix: Any, shift: complex) -> NDArray[np.complex128]:
     """Eigenvalues of a large sparse matrix near a shift."""
-    from scipy.sparse import eye_array
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, splu
+    from scipy.sparse.linalg import ArpackNoConvergence, eigs
 
-    size = matrix.shape[0]
-    factor = splu((matrix - shift * eye_array(size, format="csc")).astype(complex).tocsc())
+    start = np.random.default_rng(7).normal(size=matrix.shape[0]) + 0j
+    how: Any = {"ncv": BASIS, "v0": start, "return_eigenvectors": False, "tol": 1e-4, "maxiter": 2}
     try:
-        values = eigs(
-            LinearOperator((size, size), matvec=factor.solve, dtype=complex),
-            k=min(12, size - 2),
-            ncv=min(BASIS, size),
-            v0=np.random.default_rng(7).normal(size=size) + 0j,
-            return_eigenvectors=False,
-            tol=1e-4,
-            maxiter=2,
-        )
+        return np.asarray(eigs(matrix.astype(complex), 12, sigma=shift, **how))
     except ArpackNoConvergence as stopped:  # guesses: those that came are as good as any
-        values = np.asarray(stopped.eigenvalues, complex)
-    return np.asarray(shift + 1 / values)
+        return np.asarray(stopped.eigenvalues, complex)
 
 
 def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -355,10 +318,8 @@ def undelayed(block: Blocks) -> NDArray[np.complex128]:
     """Eigenvalues with every delay at zero: near the roots that are slow for the delays, however
     many there are.
     """
-    m, p = block.ports
-    loop = np.eye(len(block.delays)) - difference(block)
     try:
-        around = np.linalg.solve(loop, block.C[p:])
+        around = np.linalg.solve(np.eye(len(block.delays)) - block.D, block.C)
     except np.linalg.LinAlgError:
         return np.empty(0, complex)
-    return np.linalg.eigvals(block.A + block.B[:, m:] @ around).astype(complex)
+    return np.linalg.eigvals(block.A + block.B @ around).astype(complex)

@@ -9,7 +9,6 @@ between the segment's ends. Every rounding is enclosed (Arb).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -206,8 +205,10 @@ class _Walk:
         self.constant = np.block([[-b.A, np.zeros((self.n, self.k))], [-b.C, np.eye(self.k)]])
         self.late = np.vstack((-b.B, -b.D))
         self.lags = [flint.arb(float(lag)) for lag in b.delays]
-        self.exact = [[flint.acb(float(x)) for x in row] for row in self.constant]
-        self.exact_late = [[flint.acb(float(x)) for x in row] for row in self.late]
+        self.exact, self.exact_late = (
+            flint.acb_mat([[flint.acb(float(x)) for x in row] for row in part])
+            for part in (self.constant, self.late)
+        )
         self.segments = 0
 
     def radius(self, left: float) -> float:
@@ -217,40 +218,29 @@ class _Walk:
         modulus at most R.
         """
         flint, b = self.flint, self.block
-        size = np.exp(-left * b.delays)
-        A, B, C, D = np.abs(b.A), np.abs(b.B) * size, np.abs(b.C), np.abs(b.D) * size
-        loop = np.eye(self.k) - D
-        if self.k and np.abs(np.linalg.eigvals(D)).max() >= 1:
+        size, (A, B, C, D) = np.exp(-left * b.delays), map(np.abs, b[:4])
+        if np.abs(np.linalg.eigvals(D * size)).max(initial=0.0) >= 1:
             raise _Failed(
                 "the channels amplify each other (spectral radius of abs(D22) at least one): no "
                 "bound is proved"
             )
-        wx = np.ones(self.n)
+        wx, loop = np.ones(self.n), np.eye(self.k) - D * size
         for _ in range(40):
-            wz = np.linalg.solve(loop, C @ wx + 1e-9) if self.k else np.zeros(0)
-            image = A @ wx + B @ wz
+            image = A @ wx + B * size @ np.linalg.solve(loop, C @ wx + 1e-9)
             wx = image / image.max() + 1e-6 if image.max() > 0 else wx
-        wz = np.linalg.solve(loop, C @ wx + 1e-9) * (1 + 1e-12) if self.k else np.zeros(0)
-        shrink = [(-flint.arb(float(left)) * lag).exp() for lag in self.lags]
-        x, z = [flint.arb(float(v)) for v in wx], [flint.arb(float(v)) for v in wz]
-        late = [zi * e for zi, e in zip(z, shrink, strict=True)]
-        for i in range(self.k):
-            sum_ = self._dot(np.abs(b.C[i]), x) + self._dot(np.abs(b.D[i]), late)
-            if not sum_ < z[i]:
-                raise _Failed("no bound on the roots is proved: the channels amplify each other")
+        wz = np.linalg.solve(loop, C @ wx + 1e-9) * (1 + 1e-12)
+        x, z = ([flint.arb(float(v)) for v in w] for w in (wx, wz))
+        late = [
+            v * (-flint.arb(float(left)) * lag).exp() for v, lag in zip(z, self.lags, strict=True)
+        ]
+        whole = np.block([[A, B], [C, D]]).tolist()
+        told = flint.arb_mat(whole) * flint.arb_mat([[v] for v in (*x, *late)])
+        if not all(told[self.n + i, 0] < v for i, v in enumerate(z)):
+            raise _Failed("no bound on the roots is proved: the channels amplify each other")
         bound = flint.arb(0)
-        for i in range(self.n):
-            bound = bound.max(
-                (self._dot(np.abs(b.A[i]), x) + self._dot(np.abs(b.B[i]), late)) / x[i]
-            )
+        for i, v in enumerate(x):
+            bound = bound.max(told[i, 0] / v)
         return float(np.nextafter(float(bound.upper()) * (1 + 1e-12), np.inf))
-
-    def _dot(self, row: NDArray[np.float64], column: Sequence[Any]) -> Any:
-        total = self.flint.arb(0)
-        for value, other in zip(row, column, strict=True):
-            if value:
-                total += self.flint.arb(float(value)) * other
-        return total
 
     def count(self, left: float, bound: float) -> int:
         """Roots with real part above `left`, proved: none lies on that line."""
@@ -319,14 +309,9 @@ class _Walk:
         return ends[1].arg() - ends[0].arg()
 
     def _pencil(self, s: Any) -> Any:
-        lags = [(-s * lag).exp() for lag in self.lags]
-        rows = []
-        for i in range(self.n + self.k):
-            row = list(self.exact[i])
-            if i < self.n:
-                row[i] = row[i] + s
-            for j in range(self.k):
-                if self.late[i, j]:
-                    row[self.n + j] = row[self.n + j] + self.exact_late[i][j] * lags[j]
-            rows.append(row)
-        return self.flint.acb_mat(rows)
+        found, lags = self.flint.acb_mat(self.exact), [(-s * lag).exp() for lag in self.lags]
+        for i in range(self.n):
+            found[i, i] += s
+        for i, j in np.argwhere(self.late).tolist():
+            found[i, self.n + j] += self.exact_late[i, j] * lags[j]
+        return found

@@ -219,7 +219,7 @@ class DelayLTI:
         """A bound of the spectral radius of D22; below one the difference operator is strongly
         stable.
         """
-        return difference_norm(self._block)
+        return difference_norm(self._search.core)
 
     @cached_property
     def essential_abscissa(self) -> float:
@@ -616,11 +616,8 @@ def _lifted(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
 
 def _pade(delay: float, order: int) -> Blocks:
     """The diagonal Pade approximant of a delay [s], in a companion form whose time is the delay."""
-    from math import factorial as f
-
+    from control import pade
     from scipy.signal import tf2ss
 
-    k = np.arange(order, -1, -1)
-    below = np.array([f(2 * order - int(i)) / (f(int(i)) * f(order - int(i))) for i in k], float)
-    A, B, C, D = tf2ss(below * (-1.0) ** k, below)
+    A, B, C, D = tf2ss(*pade(1.0, order))
     return Blocks(A / delay, B / delay, C, D, np.empty(0))

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.compiled.elimination import framed, pivoted, plan, replay, tabled
+from fluidcc.numerics.linear.compiled.elimination import framed, pivoted, plan, replay
 from fluidcc.numerics.linear.wiring import Blocks, alike, of_one_pattern
 
 __all__ = ["Complex", "Pencil", "Unlike", "Values", "pencils", "separator", "unframed", "with_sums"]
@@ -215,16 +215,8 @@ order depends on the pattern alone: of many systems none has another for what st
 a pattern seen before costs nothing.
 """
 
-PLANS = 4
-"""Orders of the pivots that are tried, each but the first chosen in the middle of where those
-before it are poor.
-"""
-
 SIMPLE = 24
 """Unknowns up to which no sums are looked for where at most one input has to find its way."""
-
-FEW = 4
-"""Fewer poor points of a small pencil are sooner solved with pivoting than a new order is found."""
 
 
 class Values(NamedTuple):
@@ -259,6 +251,8 @@ class Pencil:
     table : array of float
         Of each system the floats of the pencil: constants, leads and lagged parts of the entries,
         and the delays.
+    whole : array of int
+        The order of the pivots, as `replay` takes it.
 
     Raises
     ------
@@ -278,16 +272,18 @@ class Pencil:
         if m > 1 or n + lags > SIMPLE:
             full = with_sums(full, slice(n, n + lags))
         self.size = size = full.shape[-1] - m
-        pattern, self.table = tabled(full, n, lags, size, block.delays, self.times)
+        pattern = (full != 0).any(axis=0)
+        pattern[range(size), range(size)] = True
         self._key = pattern.tobytes(), pattern.shape, n, n + lags, size
         self._shape = known = _pattern(*self._key)
-        self._plans = [known.whole]
-        self._few = FEW if size < 40 else 1
-
-    @property
-    def whole(self) -> NDArray[np.int64]:
-        """The first order of the pivots, as `fluidcc.numerics.linear.replay` takes it."""
-        return self._plans[0]
+        values, late = full[:, known.row, known.column], known.lag_of >= 0
+        constants, lagged = np.where(late, 0.0, values) + known.one, np.where(late, values, 0.0)
+        leads, delays = (
+            np.broadcast_to(known.lead, values.shape),
+            block.delays / self.times[:, None],
+        )
+        self.table = np.concatenate([constants, leads, lagged, delays], axis=1)
+        self.whole = known.whole
 
     @property
     def loop(self) -> tuple[NDArray[np.int64], int]:
@@ -326,18 +322,9 @@ class Pencil:
         units of 1/`time`, as all that comes back, with `scaled`.
         """
         at: Complex = np.ascontiguousarray(s, complex) * complex(1.0 if scaled else self.time)
-        phase, log, rate, block, block_rate, poor = self._replayed(0, at)
-        left = np.flatnonzero(poor & (at != 0))  # at the origin the pencil may be singular
-        for number in range(1, PLANS):  # far from the sample, other pivots may do
-            if len(left) < self._few:
-                break
-            if number == len(self._plans):
-                self._order(complex(at[left[np.argsort(np.abs(at[left]))[len(left) // 2]]]))
-            *again, poor = self._replayed(number, at[left])
-            for kept, fresh in zip((phase, log, rate, block, block_rate), again, strict=True):
-                kept[left[~poor]] = fresh[~poor]
-            left = left[poor]
-        for i in np.concatenate((left, np.flatnonzero(at == 0))):
+        phase, log, rate, *parts, poor = replay(at, self.whole, self.table[0])
+        block, block_rate = (part.reshape(len(at), *self.ports[::-1]) for part in parts)
+        for i in np.flatnonzero(poor | (at == 0)):  # at the origin the pencil may be singular
             found = pivoted(at[i], self.whole, self.table[0], block[i], block_rate[i])
             phase[i], log[i], rate[i], _ = found
         if not scaled:
@@ -345,32 +332,6 @@ class Pencil:
             with np.errstate(invalid="ignore"):  # infinite at a root
                 rate, block_rate = rate * self.time, block_rate * self.time
         return Values(phase, log, rate, block, block_rate)
-
-    def _order(self, sample: complex) -> None:
-        """One more order of the pivots: that at a sample frequency, in scaled time."""
-        known, (value, _) = self._shape, self._dense(sample)
-        places = known.row, known.column, known.lag_of
-        self._plans.append(plan(value, known.pattern, self.size, *places))
-
-    def _replayed(self, number: int, s: Complex) -> tuple[Any, ...]:
-        """Everything at the points `s` in scaled time by one order of the pivots, and where that
-        is poor.
-        """
-        phase, log, rate, *blocks, poor = replay(s, self._plans[number], self.table[0])
-        m, p = self.ports
-        return phase, log, rate, *(part.reshape(len(s), p, m) for part in blocks), poor
-
-    def _dense(self, s: complex) -> tuple[Complex, Complex]:
-        """The bordered pencil and its derivative as full matrices, in scaled time."""
-        m, p = self.ports
-        value, slope = np.zeros((2, self.size + p, self.size + m), complex)
-        row, column = self._shape.row, self._shape.column
-        constant, lead, lagged = self.table[0, : 3 * len(row)].reshape(3, len(row))
-        lag = np.append(self.table[0, 3 * len(row) :], 0.0)[self._shape.lag_of]
-        late = lagged * np.exp(-s * lag)
-        value[row, column] = constant + lead * s + late
-        slope[row, column] = lead - lag * late
-        return value, slope
 
 
 def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
@@ -392,14 +353,16 @@ def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
 
 
 class _Pattern(NamedTuple):
-    """Where a bordered pencil has entries, which of them lag by which delay, and the order of
-    their elimination.
+    """Where a bordered pencil has entries, which of them lag by which delay, which are an unknown
+    itself (`one`) or its derivative (`lead`), and the order of their elimination.
     """
 
     pattern: NDArray[np.bool_]
     row: NDArray[np.int64]
     column: NDArray[np.int64]
     lag_of: NDArray[np.int64]
+    one: NDArray[np.bool_]
+    lead: NDArray[np.float64]
     whole: NDArray[np.int64]
 
 
@@ -408,8 +371,9 @@ def _pattern(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: i
     pattern = np.frombuffer(bits, bool).reshape(shape)
     row, column = np.nonzero(pattern)
     lag_of = np.where((column >= n) & (column < channels), column - n, -1)
+    one, lead = (row == column) & (n <= row) & (row < size), (row == column) & (row < n)
     whole = plan(_sample(pattern, size), pattern, size, row, column, lag_of)
-    return _Pattern(pattern, row, column, lag_of, whole)
+    return _Pattern(pattern, row, column, lag_of, one, lead.astype(float), whole)
 
 
 @lru_cache(maxsize=128)

@@ -20,7 +20,7 @@ from fluidcc.numerics.linear.bounds import (
     radius,
     undelayed,
 )
-from fluidcc.numerics.linear.compiled.zeros import STARTS, gather, iterate, step, turns
+from fluidcc.numerics.linear.compiled.zeros import STARTS, gather, iterate, turns
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 from fluidcc.numerics.linear.wiring import Blocks, core_of
 
@@ -139,17 +139,7 @@ def newton(
         iterate(guesses[i : i + few].astype(complex), pencil.whole, pencil.table[0], known, rounds)
         for i in range(0, max(len(guesses), 1), few)
     ]
-    s, size, poor = (np.concatenate(part) for part in zip(*parts, strict=True))
-    active = np.flatnonzero(poor)  # of a large pencil, which needs other orders of its pivots
-    for _ in range(rounds):
-        if not len(active):
-            break
-        slope = pencil.values(s[active], scaled=True).slope
-        with np.errstate(all="ignore"):
-            slope = slope - (1 / (s[active, None] - known)).sum(axis=1)
-        for i, rate in zip(active, slope, strict=True):
-            s[i], size[i] = step(s[i], rate)
-        active = active[size[active] > 1e-13]
+    s, size = (np.concatenate(part) for part in zip(*parts, strict=True))
     return s, size
 
 

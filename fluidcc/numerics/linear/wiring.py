@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import number, numbers, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
-from fluidcc.numerics.linear.compiled.elimination import sound
 
 __all__ = [
     "Blocks", "Pick", "alike", "checked", "close_channels", "core_of", "delayed_terms",
@@ -259,20 +258,6 @@ Pick = str | int | Sequence[str | int] | None
 
 def checked(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: ArrayLike) -> Blocks:
     """New arrays of floats whose shapes fit, without channels of zero delay."""
-    given = A, B, C, D, delays
-    if all(type(part) is np.ndarray and part.dtype == float for part in given):
-        block = Blocks(*(part.copy() for part in given))  # type: ignore[union-attr]
-        if [part.ndim for part in block] == [2, 2, 2, 2, 1] and sound(*block):  # as nearly always
-            return block
-    return close_channels(_made_to_fit(A, B, C, D, delays))
-
-
-def _made_to_fit(
-    A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: ArrayLike
-) -> Blocks:
-    """Anything that is or can be made arrays that fit; what cannot, and what no block has, is
-    refused.
-    """
     a, b, c, d = (matrix(M, name) for M, name in zip((A, B, C, D), "ABCD", strict=True))
     d = np.atleast_2d(d)
     lags = np.atleast_1d(matrix(delays, "delays"))
@@ -292,7 +277,7 @@ def _made_to_fit(
         )
     if (lags < 0).any():
         raise InvalidInput(f"a delay of {lags.min():g} s is negative; only causal blocks exist")
-    return Blocks(a, b, c, d, lags)
+    return close_channels(Blocks(a, b, c, d, lags))
 
 
 def matrix(value: ArrayLike, what: str) -> NDArray[np.float64]:

@@ -18,83 +18,11 @@ from fluidcc.numerics.compiling import njit
 
 __all__ = [
     "AT", "CORNER", "PIVOT", "Outlook", "balanced", "determinant", "eliminate", "evened",
-    "framed", "inverted", "outlook", "pivoted", "plan", "replay", "room", "sign", "sound",
-    "tabled",
+    "framed", "inverted", "outlook", "pivoted", "plan", "replay", "room",
 ]  # fmt: skip
 
 
 Index = NDArray[np.int64]
-
-THRESHOLD = 0.1  # a pivot is at least this fraction of the largest entry in its column
-
-
-@njit(entry=True)
-def _order(pattern, value, size):  # type: ignore[no-untyped-def]
-    """Pivot rows and columns, least filling first, and the pattern with its fill. `value` is
-    destroyed.
-    """
-    rows, columns = value.shape
-    open_row, open_column = np.ones(rows, np.bool_), np.ones(columns, np.bool_)
-    in_row, in_column = np.zeros(rows, np.int64), np.zeros(columns, np.int64)
-    for i in range(size):
-        for j in range(size):
-            if pattern[i, j]:
-                in_row[i] += 1
-                in_column[j] += 1
-    chosen = np.empty((size, 2), np.int64)
-    for k in range(size):
-        best_cost, best_i, best_j = np.int64(1) << 60, -1, -1
-        least_c, least_r, j0, i0 = rows + 1, columns + 1, -1, -1
-        for j in range(size):
-            if open_column[j] and in_column[j] < least_c:
-                least_c, j0 = in_column[j], j
-            if open_row[j] and in_row[j] < least_r:
-                least_r, i0 = in_row[j], j
-        for turn in range(2):  # the emptiest column, and every column of the emptiest row
-            for j in range(size):
-                if (
-                    not open_column[j]
-                    or (turn == 0 and j != j0)
-                    or (turn == 1 and not pattern[i0, j])
-                ):
-                    continue
-                top = 0.0
-                for i in range(size):
-                    if open_row[i] and pattern[i, j]:
-                        top = max(top, abs(value[i, j]))
-                for i in range(size):
-                    if not open_row[i] or not pattern[i, j] or (turn == 1 and i != i0):
-                        continue
-                    if abs(value[i, j]) >= THRESHOLD * top and top > 0:
-                        cost = (in_row[i] - 1) * (in_column[j] - 1)
-                        if cost < best_cost:
-                            best_cost, best_i, best_j = cost, i, j
-        if best_i < 0:  # singular at the sample: take what is left in order
-            for i in range(size):
-                if open_row[i]:
-                    best_i = i
-                if open_column[i]:
-                    best_j = i
-            pattern[best_i, best_j] = True
-        chosen[k] = best_i, best_j
-        open_row[best_i], open_column[best_j] = False, False
-        for j in range(size):
-            in_column[j] -= open_column[j] and pattern[best_i, j]
-        for i in range(rows):
-            if not open_row[i] or not pattern[i, best_j]:
-                continue
-            in_row[i] -= 1
-            factor = value[i, best_j] / value[best_i, best_j] if value[best_i, best_j] != 0 else 0j
-            for j in range(columns):
-                if open_column[j] and pattern[best_i, j]:
-                    value[i, j] -= factor * value[best_i, j]
-                    if not pattern[i, j]:
-                        pattern[i, j] = True
-                        if i < size and j < size:
-                            in_row[i] += 1
-                            in_column[j] += 1
-    return chosen
-
 
 SLOTS, ENTRIES, ROWS, COLUMNS, PARITY = range(5)
 WHERE, LAG_OF, DENSE, PIVOT, AT, BORDER, MULTIPLIER, TO, TARGET, SOURCE, CORNER, END = range(5, 17)
@@ -107,6 +35,9 @@ elimination. Step k has the pivot ``pivot[k]`` and the multipliers ``multiplier[
 ``target[to[q] : to[q + 1]]`` its multiple of ``source``. ``corner`` are the slots of the Schur
 complement, -1 where it has none.
 """
+
+
+THRESHOLD = 0.1  # a pivot beside the diagonal is taken where that is below this fraction of it
 
 
 def plan(
@@ -130,51 +61,59 @@ def plan(
     row, column, lag_of : array of int
         Of each entry, in the order of the floats: its place, and the number of its delay or -1.
     """
-    filled = pattern.copy()
-    chosen = _order(filled, sample.copy(), size)
+    chosen = _order(sample[:size, :size])
     slot, entries = np.full(pattern.shape, -1), int(pattern.sum())
     slot[pattern] = np.arange(entries)
-    slot[filled & ~pattern] = np.arange(entries, filled.sum())
-    parity = sign(chosen[:, 0].copy()) * sign(chosen[:, 1].copy())
-    pivot = slot[chosen[:, 0], chosen[:, 1]]
-    steps = _steps(filled, slot, chosen)
+    steps = _steps(slot, chosen)
+    order = chosen[0][np.argsort(chosen[1])]
+    parity = (-1) ** int(np.triu(order[:, None] > order, 1).sum())
     dense = row * pattern.shape[1] + column
-    parts = (slot[row, column], lag_of, dense, pivot, *steps, slot[size:, size:].ravel())
-    head = np.array([int(filled.sum()), entries, *pattern.shape, parity])
+    parts = [slot[row, column], lag_of, dense, slot[*chosen], *steps, slot[size:, size:].ravel()]
+    head = [int(slot.max(initial=-1)) + 1, entries, *pattern.shape, parity]
     starts = np.cumsum([END + 1, *(len(part) for part in parts)])
     return np.concatenate([head, starts, *parts])
 
 
-def _steps(pattern: NDArray[np.bool_], slot: Index, chosen: Index) -> list[Index]:
-    """The elimination written down: `AT`, `BORDER`, `MULTIPLIER`, `TO`, `TARGET`, `SOURCE`."""
-    (height, width), none = pattern.shape, np.empty(0, np.int64)
-    open_row, open_column = np.ones(height, bool), np.ones(width, bool)
+def _order(matrix: NDArray[np.complex128]) -> Any:
+    """Rows and columns of the pivots, those first that fill least."""
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
+
+    diagonal = np.tile(np.arange(len(matrix)), (2, 1))
+    if not len(matrix):
+        return diagonal
+    how: Any = {"diag_pivot_thresh": THRESHOLD, "options": {"SymmetricMode": True}}
+    try:
+        factors = splu(csc_array(matrix), "MMD_AT_PLUS_A", **how)
+    except RuntimeError:  # singular
+        return diagonal
+    return np.argsort([factors.perm_r, factors.perm_c])
+
+
+def _steps(slot: Index, chosen: Index) -> list[Any]:
+    """The elimination written down: `AT`, `BORDER`, `MULTIPLIER`, `TO`, `TARGET`, `SOURCE`; new
+    entries get their slots.
+    """
+    open_row, open_column = (np.ones(n, bool) for n in slot.shape)
+    filled, none = int(slot.max(initial=-1)) + 1, np.empty(0, np.int64)
     at, border, multiplier, lengths, target, source = [0], [], [none], [none], [none], [none]
-    for row, column in chosen:
-        open_row[row] = open_column[column] = False
-        rows = np.flatnonzero(open_row & pattern[:, column])
-        columns = np.flatnonzero(open_column & pattern[row])
-        border.append(at[-1] + int((rows < len(chosen)).sum()))
+    for i, j in chosen.T:
+        open_row[i] = open_column[j] = False
+        rows = np.flatnonzero(open_row & (slot[:, j] >= 0))
+        columns = np.flatnonzero(open_column & (slot[i] >= 0))
+        places = slot[np.ix_(rows, columns)]
+        fresh = places < 0
+        places[fresh] = np.arange(filled, filled + fresh.sum())
+        slot[np.ix_(rows, columns)], filled = places, filled + int(fresh.sum())
+        border.append(at[-1] + int((rows < len(chosen.T)).sum()))
         at.append(at[-1] + len(rows))
-        multiplier.append(slot[rows, column])
+        multiplier.append(slot[rows, j])
         lengths.append(np.full(len(rows), len(columns)))
-        target.append(slot[np.ix_(rows, columns)].ravel())
-        source.append(np.tile(slot[row, columns], len(rows)))
+        target.append(places.ravel())
+        source.append(np.tile(slot[i, columns], len(rows)))
     to = np.append(0, np.cumsum(np.concatenate(lengths)))
     multiplied, into, of = (np.concatenate(part) for part in (multiplier, target, source))
     return [np.array(at), np.array(border, np.int64), multiplied, to, into, of]
-
-
-@njit(entry=True)
-def sign(order):  # type: ignore[no-untyped-def]
-    """The sign of a permutation."""
-    left, found = order.copy(), 1
-    for i in range(len(left)):
-        while left[i] != i:
-            j = left[i]
-            left[i], left[j] = left[j], left[i]
-            found = -found
-    return found
 
 
 # --- a planned elimination replayed at one frequency, with its derivative -------------------------
@@ -375,24 +314,6 @@ class Outlook(NamedTuple):
 
 
 @njit(entry=True)
-def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
-    """Whether the arrays fit each other, every number is finite and every delay positive."""
-    n, (rows, columns), k = len(A), D.shape, len(delays)
-    if (
-        A.shape != (n, n)
-        or B.shape != (n, columns)
-        or C.shape != (rows, n)
-        or k > min(rows, columns)
-    ):
-        return False
-    for part in (A, B, C, D):
-        for number in part.flat:
-            if not np.isfinite(number):
-                return False
-    return k == 0 or (delays.min() > 0 and delays.max() < np.inf)
-
-
-@njit(entry=True)
 def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     """The bordered pencils of a stack but for s and the ones, the factors of the lags in the
     columns of the channels.
@@ -493,42 +414,6 @@ def balanced(matrix, scale):  # type: ignore[no-untyped-def]
                 matrix[i], matrix[:, i] = 0, 0
                 matrix[i, i] = own
     evened(matrix, len(matrix), scale)
-
-
-@njit(entry=True)
-def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-untyped-def]
-    """Where bordered pencils have entries, and of each the floats: constants, leads, lagged parts,
-    and the delays.
-
-    Unknowns are `states` x, then `channels` z, then sums up to `size`; delays are given in seconds.
-    """
-    systems, rows, columns = frame.shape
-    pattern = np.zeros((rows, columns), np.bool_)
-    for i in range(size):
-        pattern[i, i] = True
-    for system in range(systems):
-        for i in range(rows):
-            for j in range(columns):
-                if frame[system, i, j] != 0:
-                    pattern[i, j] = True
-    entries = pattern.sum()
-    table = np.zeros((systems, 3 * entries + channels))
-    for system in range(systems):
-        e, out = 0, table[system]
-        for i in range(rows):
-            for j in range(columns):
-                if pattern[i, j]:
-                    late = states <= j < states + channels
-                    out[2 * entries + e if late else e] = frame[system, i, j]
-                    if i == j and i < size:
-                        if i < states:
-                            out[entries + e] = 1.0
-                        else:
-                            out[e] += 1.0
-                    e += 1
-        for k in range(channels):
-            out[3 * entries + k] = delays[system, k] / times[system]
-    return pattern, table
 
 
 @njit()

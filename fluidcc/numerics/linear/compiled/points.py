@@ -24,7 +24,7 @@ from fluidcc.numerics.linear.compiled.elimination import (
 
 __all__ = [
     "BOTH", "LARGEST", "LEAST", "NEITHER", "Loop", "at_point", "extremes", "finite", "loop_of",
-    "norm", "orthonormal", "singular_values", "solve", "square", "strength", "times",
+    "norm", "singular_values", "solve", "square", "strength", "times",
 ]  # fmt: skip
 
 
@@ -89,31 +89,6 @@ def solve(A, B):  # type: ignore[no-untyped-def]
         for j in range(columns):
             B[k, j] /= A[k, k]
     return least / most if most > 0 else 0.0
-
-
-@njit()
-def orthonormal(A):  # type: ignore[no-untyped-def]
-    """Make the columns orthonormal (Gram and Schmidt, twice); those that depend on others become
-    zero.
-    """
-    m, n = A.shape
-    for j in range(n):
-        before = 0.0
-        for i in range(m):
-            before += A[i, j].real ** 2 + A[i, j].imag ** 2
-        for _ in range(2):
-            for k in range(j):
-                part = 0j
-                for i in range(m):
-                    part += A[i, k].conjugate() * A[i, j]
-                for i in range(m):
-                    A[i, j] -= part * A[i, k]
-        after = 0.0
-        for i in range(m):
-            after += A[i, j].real ** 2 + A[i, j].imag ** 2
-        factor = 1 / np.sqrt(after) if after > 1e-24 * before else 0.0
-        for i in range(m):
-            A[i, j] *= factor
 
 
 @njit()
@@ -441,7 +416,7 @@ def _extremes_of_several(loop, which, out):  # type: ignore[no-untyped-def]
     if small:
         frame[:, :inner] = left
         frame[:, inner:] = right.conjugate().T
-        orthonormal(frame)
+        frame[:] = np.linalg.qr(frame)[0]
         back = times(times(frame, left, True), times(right, frame, False), False)
     else:
         back = left.copy() if inner == m else times(left, right, False)
@@ -487,6 +462,7 @@ def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
 
 
 RANK = 1e-11  # singular values below this fraction of the largest are none
+ALONE = 1e-12  # a column of which less than this is no sum of others is one
 
 
 @njit()
@@ -512,15 +488,13 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
     """
     inner = left.shape[1]
     if inner < len(left):
-        found = inner
-        for factor in (left.copy(), right.conjugate().T.copy()):
-            orthonormal(factor)
-            full = 0
+        full = True
+        for factor in (left, right.conjugate().T.copy()):
+            upper = np.linalg.qr(factor)[1]
             for j in range(inner):
-                full += np.abs(factor[:, j]).max() > 0
-            found = min(found, full)
-        if found == inner:
-            return found
+                full &= abs(upper[j, j]) > ALONE * np.sqrt((np.abs(upper[:, j]) ** 2).sum())
+        if full:
+            return inner
     whole = times(left, right, False)
     balanced(whole, np.ones(len(whole)))
     size = singular_values(whole, np.zeros((0, len(left)), np.complex128))

@@ -11,53 +11,34 @@ from __future__ import annotations
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.linear.compiled.elimination import (
-    AT,
-    PIVOT,
-    determinant,
-    eliminate,
-    pivoted,
-    room,
-)
+from fluidcc.numerics.linear.compiled.elimination import determinant, eliminate, pivoted, room
 
 __all__ = [
-    "SMALL", "STARTS", "bound", "gather", "iterate", "rightmost", "rightmost_of_all", "step",
-    "turns",
+    "STARTS", "bound", "gather", "iterate", "rightmost", "rightmost_of_all", "turns",
 ]  # fmt: skip
-
-
-SMALL = 40  # unknowns up to which poor points are solved with pivoting at once
 
 
 @njit(entry=True)
 def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
     """Newton's iteration from every start, away from the `known` roots (Maehly).
 
-    Returns the last points, the relative size of the last steps, and a flag where a multiplier was
-    large, unless the pencil is small, so that it is solved with pivoting here.
+    Returns the last points, and the relative size of the last steps.
     """
     end, size = start.copy(), np.full(len(start), np.inf)
-    poor, work = np.zeros(len(start), np.bool_), room(whole, real)
-    small = whole[AT] - whole[PIVOT] <= SMALL
+    work = room(whole, real)
     for i in range(len(start)):
         for _ in range(rounds):
-            bad = eliminate(end[i], whole, real, work)
-            if bad and not small:
-                poor[i] = True
-                break
-            _, rate = _rest(end[i], bad, whole, real, work, known)
-            end[i], size[i] = step(end[i], rate)
+            _, rate = _at(end[i], whole, real, work, known)
+            end[i], size[i] = _step(end[i], rate)
             if size[i] <= 1e-13:
                 break
-    return end, size, poor
+    return end, size
 
 
 @njit()
-def _rest(s, poor, whole, real, work, known):  # type: ignore[no-untyped-def]
-    """Phase and logarithmic derivative of the determinant less the known roots, after `eliminate`
-    at s.
-    """
-    if poor:
+def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
+    """Phase and logarithmic derivative of the determinant less the known roots."""
+    if eliminate(s, whole, real, work):
         none = np.empty((0, 0), np.complex128)
         phase, _, rate, _ = pivoted(s, whole, real, none, none)
     else:
@@ -70,14 +51,8 @@ def _rest(s, poor, whole, real, work, known):  # type: ignore[no-untyped-def]
     return phase, rate
 
 
-@njit()
-def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
-    """The same at s."""
-    return _rest(s, eliminate(s, whole, real, work), whole, real, work, known)
-
-
-@njit(entry=True, counted=False)
-def step(s, rate):  # type: ignore[no-untyped-def]
+@njit(counted=False)
+def _step(s, rate):  # type: ignore[no-untyped-def]
     """Where Newton's step leads from s, and its relative size."""
     reach = 1 + abs(s)
     move = 1 / rate if rate != 0 else 0.5 + 0j
@@ -201,10 +176,10 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     ones; their number.
     """
     for first in range(len(starts)):
-        s, size, _ = iterate(starts[first : first + 1], whole, real, known[:found], NEWTON)
+        s, size = iterate(starts[first : first + 1], whole, real, known[:found], NEWTON)
         if not size[0] < 1e-11 or found > len(known) - 2:
             continue
-        s, size, _ = iterate(s, whole, real, known[:0], NEWTON)  # without the others' rounding
+        s, size = iterate(s, whole, real, known[:0], NEWTON)  # without the others' rounding
         if not size[0] < 1e-11:
             continue
         flat = abs(s[0].imag) < 1e-11 * (1 + abs(s[0]))
