@@ -1,8 +1,8 @@
 """Network utility maximisation on arrays: maximise sum U_r(x_r) subject to R x <= c.
 
-The dual function is smooth and separable, so a bounded quasi-Newton method (SciPy's L-BFGS-B) finds
-the prices roughly and a projected Newton method on the links that bind finishes them to rounding.
-Solver defaults alone meet the optimality conditions to about 1e-4 only.
+A primal-dual interior-point method finds the prices, and a projected Newton method on the dual,
+over the links that bind, finishes them to rounding. Solver defaults alone meet the optimality
+conditions to about 1e-4 only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 
 __all__ = ["NumResult", "UtilityGroup", "invert_slope", "maximise"]
@@ -23,9 +22,6 @@ Map = Callable[[Vector], Vector]
 
 FLOOR = 1e-18
 """A rate below this fraction of its ceiling counts as zero."""
-
-ENOUGH = 1e-12
-"""Optimality residual above which a second method is tried."""
 
 
 @dataclass(frozen=True)
@@ -158,25 +154,20 @@ class _Dual:
         return abs(float(price @ slack)) / worth, worst
 
 
-def _start(dual: _Dual) -> tuple[Vector, Vector]:
-    """Prices at which every flow takes its fair share of its scarcest link, and the scale of
-    each link's price.
+def _scale(dual: _Dual) -> Vector:
+    """The scale of each link's price: what its flows would pay for a fair share of their scarcest
+    link.
     """
     R, count = dual.R, np.diff(dual.R.indptr)
-    share = dual.c / np.maximum(count, 1)
     links = np.repeat(np.arange(len(dual.c)), count)
-    fair = np.full(R.shape[1], np.inf)
-    np.minimum.at(fair, R.indices, share[links])
-    path = np.empty(R.shape[1])
+    fair, path = np.full(R.shape[1], np.inf), np.empty(R.shape[1])
+    np.minimum.at(fair, R.indices, (dual.c / np.maximum(count, 1))[links])
     for g in dual.groups:
         path[g.index] = g.slope(fair[g.index])
     scale = np.zeros(len(dual.c))
     np.maximum.at(scale, links, np.abs(path[R.indices]))
     scale[scale == 0] = 1.0
-    tight = share[links] <= fair[R.indices] * (1 + 1e-12)
-    price = np.zeros(len(dual.c))
-    np.maximum.at(price, links[tight], np.maximum(path[R.indices[tight]], 0.0))
-    return price, scale
+    return scale
 
 
 def _newton_step(hessian: Vector, slack: Vector) -> Vector:
@@ -238,8 +229,8 @@ def _polish(dual: _Dual, price: Vector, scale: Vector, limit: int) -> tuple[Vect
 
 
 def _interior(dual: _Dual, price: Vector, limit: int = 120) -> Vector:
-    """Primal-dual interior-point method: slower, but at ease with prices that span many orders
-    of magnitude.
+    """Primal-dual interior-point method: it is at ease with prices that span many orders of
+    magnitude.
     """
     R, x = dual.R, np.full(len(dual.ceiling), np.inf)
     links = np.repeat(np.arange(len(dual.c)), np.diff(R.indptr))
@@ -259,9 +250,8 @@ def _interior(dual: _Dual, price: Vector, limit: int = 120) -> Vector:
         move = unit * cho_solve(factor, unit * (target / price - slack + R @ (off / curvature)))
         dx = (off - dual.Rt @ move) / curvature
         ds = -(R @ dx)
-        with np.errstate(all="ignore"):
-            primal = min(1.0, 0.99 / max(float(np.max(-dx / x)), float(np.max(-ds / slack)), 1e-9))
-            length = min(1.0, 0.99 / max(float(np.max(-move / price)), 1e-9))
+        primal = min(1.0, 0.99 / max(float(np.max(-dx / x)), float(np.max(-ds / slack)), 1e-9))
+        length = min(1.0, 0.99 / max(float(np.max(-move / price)), 1e-9))
         x, slack, price = x + primal * dx, slack + primal * ds, price + length * move
         # Far below rounding in the sum: a cheap link's price may be 1e-16 of the dearest one's.
         if np.max(np.abs(off) / slope) < 1e-9 and target < 1e-26 * float(np.mean(price * dual.c)):
@@ -296,24 +286,9 @@ def maximise(
     """
     routing = csr_array(routing)
     dual = _Dual(routing, np.asarray(capacity, float), groups)
-    price, scale = _start(dual)
-    worth = float(scale @ dual.c)
-
-    def objective(mu: Vector) -> tuple[float, Vector]:
-        value, slack = dual.value_and_slack(mu * scale)
-        return value / worth, slack * scale / worth
-
-    rough = minimize(
-        objective, price / scale, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(price),
-        options={"maxiter": 40, "ftol": 1e-12, "gtol": 1e-8, "maxcor": 10},
-    )  # fmt: skip
-    price, count = _polish(dual, np.maximum(rough.x, 0.0) * scale, scale, max_iterations)
+    scale = _scale(dual)
+    with np.errstate(all="ignore"):  # a satiated flow's slope vanishes
+        price = _interior(dual, scale)
+    price, count = _polish(dual, price, scale, max_iterations)
     x = dual.rates(price)
-    gap, kkt = dual.residual(price, x)
-    if max(gap, kkt) > ENOUGH:
-        inner, more = _polish(dual, _interior(dual, scale), scale, max_iterations)
-        again = dual.rates(inner)
-        if max(dual.residual(inner, again)) < max(gap, kkt):
-            price, x, count = inner, again, count + more
-            gap, kkt = dual.residual(price, x)
-    return NumResult(x, price, gap, kkt, int(rough.nit) + count)
+    return NumResult(x, price, *dual.residual(price, x), count)

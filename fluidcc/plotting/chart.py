@@ -146,17 +146,17 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     found = values.values
-    known = np.isfinite(found) & (np.asarray(yes.values, dtype=float) == 1.0)
+    inside = np.asarray(yes.values, dtype=float) == 1.0
+    known = np.isfinite(found) & inside
     label, size = scaled(str(values.name), str(values.attrs.get("units", "1")))
     if known.sum() < 4:
         return
-    sparse = np.where(known, found, np.nan)
+    table = pd.DataFrame(np.where(known, found, np.nan), x, y)
     # rows of the coarse grid; the others know the boundary alone
-    rich = max(2, int(known.sum(axis=0).max()) // 2)
-    whole = _between(_between(sparse, x, rich).T, y, 2).T
-    whole[np.asarray(yes.values, dtype=float) != 1.0] = np.nan
+    rich = table.columns[table.count() >= max(2, table.count().max() // 2)]
+    table[rich] = table[rich].interpolate("index", limit_area="inside")
+    table = table.T.interpolate("index", limit_area="inside").T.where(inside)
     # up to the boundary, which is between this point and the next
-    table = pd.DataFrame(whole)
     for axis in (0, 1):
         table = table.ffill(axis=axis, limit=1).bfill(axis=axis, limit=1)
     whole = table.to_numpy()
@@ -170,17 +170,6 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     shown = np.ma.masked_invalid(whole.T / size)
     drawn = one.contourf(x, y, shown, levels, extend="both", cmap="viridis")
     one.figure.colorbar(drawn, ax=one, label=label)
-
-
-def _between(values: Any, places: Any, enough: int) -> Any:
-    """Values along the first axis, linear between those that are there, where there are enough."""
-    filled = values.copy()
-    for line in np.flatnonzero(np.isfinite(values).sum(axis=0) >= enough):
-        there = np.isfinite(values[:, line])
-        filled[:, line] = np.interp(
-            places, places[there], values[there, line], left=np.nan, right=np.nan
-        )
-    return filled
 
 
 def _signed(data: Any, verdict: str, axes: list[str]) -> Any:

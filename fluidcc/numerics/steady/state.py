@@ -65,9 +65,6 @@ class State(Layout):
     e: Floats
     pi: Floats
     price: Floats
-    de: Floats  # how these change
-    dpi: Floats
-    dprice: Floats
     passing: Floats  # by hop: share of the flow that reaches it, times how many flows are like it
 
     # --- links ------------------------------------------------------------------------------------
@@ -197,7 +194,7 @@ def state_of(S: Shape) -> State:
     tapes = S.tapes
     registers = [t.inputs + len(t.constants) + len(t.instructions) for t in tapes]
     numbers = zip(Numbers._fields, (F, F, F, L, L, n, n, n, int(par[-1])), strict=True)
-    empty = dict.fromkeys(("e", "pi", "price", "de", "dpi", "dprice", "kept"), F)
+    empty = dict.fromkeys(("e", "pi", "price", "kept"), F)
     empty |= dict.fromkeys(("queue", "loss", "queue_slope", "loss_slope", "mark", "link_price",
                             "drop", "beyond", "beyond_before"), L)  # fmt: skip
     empty |= dict.fromkeys(("place", "low", "high", "fixed", "u", "end", "u_before",
