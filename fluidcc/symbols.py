@@ -185,6 +185,11 @@ def expression(value: Any, what: str) -> Any:
     return found
 
 
+def _as_defined(name: str) -> Callable[..., Any]:
+    """A method of a `Let` that is its definition's."""
+    return lambda self, *arguments: getattr(self.definition, name)(*arguments)
+
+
 class Let(Symbol):
     r"""A named sub-expression: printed by its name, derived by its definition.
 
@@ -242,17 +247,10 @@ class Let(Symbol):
     # What kind of function of other symbols it is, SymPy asks to find signs: a Symbol is a
     # polynomial of itself.
 
-    def _eval_is_polynomial(self, syms: Any) -> Any:
-        return self.definition._eval_is_polynomial(syms)
-
-    def _eval_is_rational_function(self, syms: Any) -> Any:
-        return self.definition._eval_is_rational_function(syms)
-
-    def _eval_is_algebraic_expr(self, syms: Any) -> Any:
-        return self.definition._eval_is_algebraic_expr(syms)
-
-    def _eval_is_meromorphic(self, x: Any, a: Any) -> Any:
-        return self.definition._eval_is_meromorphic(x, a)
+    _eval_is_polynomial = _as_defined("_eval_is_polynomial")
+    _eval_is_rational_function = _as_defined("_eval_is_rational_function")
+    _eval_is_algebraic_expr = _as_defined("_eval_is_algebraic_expr")
+    _eval_is_meromorphic = _as_defined("_eval_is_meromorphic")
 
     def _eval_subs(self, old: Any, new: Any) -> Expr | None:
         changed = self.definition._subs(old, new)

@@ -134,10 +134,10 @@ def numbers(
         if raw.dtype.kind not in ("iufcO" if kind is complex else "iufO") and raw.size:
             raise TypeError
         result: NDArray[Any] = raw.astype(kind)
+        if ndim not in (None, result.ndim) or (finite and not np.isfinite(result).all()):
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{what} is {shown(value)}; give {right}") from None
-    if (ndim is not None and result.ndim != ndim) or (finite and not np.isfinite(result).all()):
-        raise InvalidInput(f"{what} is {shown(value)}; give {right}")
     return result
 
 

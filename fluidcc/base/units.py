@@ -34,6 +34,10 @@ _DECIMAL = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
 _SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9}
 _LARGE = _DECIMAL | _BINARY
+_PREFIXES = {  # as written, from the largest down
+    "bit": {**{p: _DECIMAL[p] for p in "TGMk"}, "": 1.0},
+    "s": {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9},
+}
 
 
 def _table() -> dict[str, tuple[float, Dimension]]:
@@ -268,18 +272,9 @@ def format_si(value: float, unit: str, digits: int = 4) -> str:
     """
     if unit == "1":
         return f"{value:.{digits}g}"
-    prefixes = {"bit": {"": 1.0} | _DECIMAL, "s": {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0}}
-    choices = (
-        prefixes.get(re.split(r"[*/\s^]", unit)[0], {"": 1.0}) if "^" not in unit else {"": 1.0}
-    )
-    choices.pop("K", None)
-    rounded = abs(float(f"{value:.{digits - 1}e}"))
-    best = ""
-    if rounded and math.isfinite(rounded):
-        best = max(
-            (p for p, scale in choices.items() if scale <= rounded),
-            key=choices.__getitem__,
-            default="",
-        )
-        best = best if rounded >= min(choices.values()) else min(choices, key=choices.__getitem__)
-    return f"{value / choices[best]:.{digits}g} {best}{unit}"
+    first = "" if "^" in unit else re.split(r"[*/\s]", unit)[0]
+    scales = _PREFIXES.get(first, {"": 1.0})
+    rounded, prefix = abs(float(f"{value:.{digits - 1}e}")), ""
+    if 0 < rounded < math.inf:
+        prefix = next((p for p, scale in scales.items() if scale <= rounded), [*scales][-1])
+    return f"{value / scales[prefix]:.{digits}g} {prefix}{unit}"

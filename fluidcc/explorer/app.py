@@ -7,6 +7,8 @@ Bokeh's figures, which take new data without being drawn anew.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -25,7 +27,6 @@ __all__ = ["Explorer", "explore", "page", "serve"]
 
 SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "backlog", "price"]
 OWN = "what was given"
-DIRECTIONS = ("horizontal", "vertical")
 # On a telephone the controls stand above what they change.
 NARROW = """@media (max-width: 760px) {
   #content { flex-direction: column; }
@@ -33,6 +34,7 @@ NARROW = """@media (max-width: 760px) {
   #main { width: 100% !important; padding: 0; }
 }"""
 
+WIDE = {"sizing_mode": "stretch_width"}
 TABLES = "td, th { padding: .15rem 1.2rem .15rem 0; } table { margin: .6rem 0; }"
 
 
@@ -57,7 +59,7 @@ class Explorer:
         self._due = False
         self._map_is_of = self._map_says = ""  # what the chart was drawn of, and what it lacks
         self._make_views()
-        self.controls = pn.Column(sizing_mode="stretch_width")
+        self.controls = pn.Column(**WIDE)
         self._make_controls()
         self.refresh()
 
@@ -68,42 +70,32 @@ class Explorer:
         table = self.board.table
         start = OWN if self.given[0] is not None else "two flows of LDCC"
         network = pn.widgets.Select(
-            label="network", options=[start, *scenarios], value=self._scenario or start,
-            sizing_mode="stretch_width",
-        )  # fmt: skip
-        network.param.watch(
-            lambda event: self._load(None if event.new == start else event.new), "value"
+            label="network", options=[start, *scenarios], value=self._scenario or start, **WIDE
         )
+        _watched(network, lambda name: self._load(None if name == start else name))
         until = _slider("until [s]", self.board.until, (0.0, max(4 * self.board.until, 1.0)))
-        until.param.watch(lambda event: self._put(("until",), event.new), "value")
+        _watched(until, lambda time: self._put(("until",), time))
         delays = pn.widgets.RadioButtonGroup(
-            options=["fifo", "frozen"], value=table["delays"], sizing_mode="stretch_width"
+            options=["fifo", "frozen"], value=table["delays"], **WIDE
         )
-        delays.param.watch(lambda event: self._put(("delays",), event.new), "value")
-        more = pn.widgets.Button(label="add a flow", sizing_mode="stretch_width")
-        more.on_click(lambda _: self._rebuilt(self.board.add_flow))
-        fewer = pn.widgets.Button(label="drop the last", sizing_mode="stretch_width")
-        fewer.on_click(lambda _: self._rebuilt(self.board.drop_flow))
+        _watched(delays, lambda kind: self._put(("delays",), kind))
+        more = _button("add a flow", lambda: self._rebuilt(self.board.add_flow))
+        fewer = _button("drop the last", lambda: self._rebuilt(self.board.drop_flow))
         cards = [self._card(kind, n) for kind in ("flows", "links") for n in table[kind]]
         self.controls.objects = [network, until, delays, *cards, pn.Row(more, fewer)]
 
     def _card(self, kind: str, name: str) -> Any:
         law = pn.widgets.Select(
             label="law", options=self.board.laws(kind), value=self.board.table[kind][name]["law"],
-            sizing_mode="stretch_width",
+            **WIDE,
         )  # fmt: skip
-        law.param.watch(
-            lambda event: self._rebuilt(lambda: self.board.put_law(kind, name, event.new)), "value"
-        )
-        sliders = []
-        for knob in self.board.knobs(kind, name):
-            slider = _slider(knob.label, knob.value / knob.size, knob.range)
-            slider.param.watch(lambda event, knob=knob: self._turn(knob, event.new), "value")
-            sliders.append(slider)
-        return pn.Card(
-            law, *sliders, title=name, collapsed=len(self.board.table[kind]) > 3,
-            sizing_mode="stretch_width",
-        )  # fmt: skip
+        _watched(law, lambda new: self._rebuilt(lambda: self.board.put_law(kind, name, new)))
+        sliders = [
+            _watched(_slider(knob.label, knob.value / knob.size, knob.range),
+                     partial(self._turn, knob))
+            for knob in self.board.knobs(kind, name)
+        ]  # fmt: skip
+        return pn.Card(law, *sliders, title=name, collapsed=len(self.board.table[kind]) > 3, **WIDE)
 
     _scenario: str | None = None  # the ready one that was chosen
 
@@ -132,54 +124,50 @@ class Explorer:
     def _make_views(self) -> None:
         self.message = pn.pane.Alert("", alert_type="danger", visible=False)
         self.notes = pn.pane.Alert("", alert_type="warning", visible=False)
-        self.verdict = pn.pane.Markdown("", sizing_mode="stretch_width")
+        self.verdict, self.map_note = pn.pane.Markdown("", **WIDE), pn.pane.Markdown("")
         self.variables = pn.widgets.CheckButtonGroup(
-            options={words(n): n for n in SEEN}, value=SEEN[:3], sizing_mode="stretch_width"
+            options={words(n): n for n in SEEN}, value=SEEN[:3], **WIDE
         )
-        self.variables.param.watch(lambda _: self._choose_and_show(), "value")
-        self.plots = pn.Column(sizing_mode="stretch_width")
+        _watched(self.variables, lambda _: self._choose_and_show())
+        self.plots = pn.Column(**WIDE)
         self.loci, self.plane, self.map = Loci(), Plane(), Map()
         self.report, self.rest = (pn.pane.HTML("", stylesheets=[TABLES]) for _ in range(2))
-        wide = {"sizing_mode": "stretch_width"}
         self.axes = [
-            pn.widgets.Select(label=f"{a} axis", **wide) for a in ("horizontal", "vertical")
+            _watched(pn.widgets.Select(label=f"{a} axis", **WIDE), lambda _: self._show())
+            for a in ("horizontal", "vertical")
         ]
-        for one in self.axes:
-            one.param.watch(lambda _: self._show(), "value")
-        again = pn.widgets.Button(label="draw the chart", color="primary", **wide)
-        again.on_click(lambda _: self._draw_map())
-        self.map_note = pn.pane.Markdown("")
-        self.codes = [pn.widgets.CodeEditor(language=kind, readonly=True, height=330, **wide)
+        again = _button("draw the chart", self._draw_map, color="primary")
+        self.codes = [pn.widgets.CodeEditor(language=kind, readonly=True, height=330, **WIDE)
                       for kind in ("python", "toml")]  # fmt: skip
-        pin = pn.widgets.Button(label="pin this run", **wide)
-        pin.on_click(lambda _: self._pin())
-        unpin = pn.widgets.Button(label="unpin all", **wide)
-        unpin.on_click(lambda _: self._unpin())
         data = pn.widgets.FileDownload(
-            callback=self._data, filename="run.csv", label="save the data", **wide
+            callback=self._data, filename="run.csv", label="save the data", **WIDE
         )
-        buttons = pn.Row(pin, unpin, data, **wide)
+        pins = _button("pin this run", self._pin), _button("unpin all", self._unpin)
+        self._views: list[tuple[str, Any, Callable[[], None]]] = [
+            ("run", pn.Column(self.variables, self.plots, pn.Row(*pins, data, **WIDE), **WIDE),
+             lambda: self.series.draw([*self.pinned, ("", self.scene.run)])),
+            ("Nyquist", pn.pane.Bokeh(self.loci.figure, **WIDE),
+             lambda: self.loci.draw(self.scene)),
+            ("roots", pn.pane.Bokeh(self.plane.figure, **WIDE),
+             lambda: self.plane.draw(self.scene)),
+            ("stability", self.report, self._show_report),
+            ("chart", pn.Column(pn.Row(*self.axes, again, **WIDE), self.map_note,
+                                pn.pane.Bokeh(self.map.figure, **WIDE), **WIDE), self._show_map),
+            ("equilibrium", self.rest, self._show_rest),
+            ("code", pn.Column("Python", self.codes[0], "Scenario file", self.codes[1], **WIDE),
+             self._show_code),
+        ]  # fmt: skip
         self.tabs = pn.Tabs(
-            ("run", pn.Column(self.variables, self.plots, buttons, **wide)),
-            ("Nyquist", pn.pane.Bokeh(self.loci.figure, **wide)),
-            ("roots", pn.pane.Bokeh(self.plane.figure, **wide)),
-            ("stability", self.report),
-            ("chart", pn.Column(pn.Row(*self.axes, again, **wide), self.map_note,
-                                pn.pane.Bokeh(self.map.figure, **wide), **wide)),
-            ("equilibrium", self.rest),
-            ("code", pn.Column("Python", self.codes[0], "Scenario file", self.codes[1], **wide)),
-            dynamic=True, **wide,
-        )  # fmt: skip
+            *((title, content) for title, content, _ in self._views), dynamic=True, **WIDE
+        )
         self.tabs.param.watch(lambda _: self._show(), "active")
-        self.main = pn.Column(self.verdict, self.message, self.notes, self.tabs, **wide)
+        self.main = pn.Column(self.verdict, self.message, self.notes, self.tabs, **WIDE)
         self._choose_variables()
         self._list_axes()
 
     def _choose_variables(self) -> None:
         self.series = Series(self.variables.value)
-        self.plots.objects = [
-            pn.pane.Bokeh(one, sizing_mode="stretch_width") for one in self.series.figures
-        ]
+        self.plots.objects = [pn.pane.Bokeh(one, **WIDE) for one in self.series.figures]
 
     def _choose_and_show(self) -> None:
         self._choose_variables()
@@ -215,25 +203,14 @@ class Explorer:
     def _show(self) -> None:
         """Draw the view that is looked at."""
         scene = self.scene
-        views = [self._show_run, self._show_loci, self._show_roots, self._show_report,
-                 self._show_map, self._show_rest, self._show_code]  # fmt: skip
         try:
-            views[self.tabs.active]()
+            self._views[self.tabs.active][2]()
             self._say("")
         except FluidccError as error:
             self._say(str(error))
         self.verdict.object = f"**{scene.verdict}**"
         self.notes.object = "\n\n".join(scene.warnings)
         self.notes.visible = bool(scene.warnings)
-
-    def _show_run(self) -> None:
-        self.series.draw([*self.pinned, ("", self.scene.run)])
-
-    def _show_loci(self) -> None:
-        self.loci.draw(self.scene)
-
-    def _show_roots(self) -> None:
-        self.plane.draw(self.scene)
 
     def _show_report(self) -> None:
         self.report.object = in_html(rows_of(self.scene.report))
@@ -315,12 +292,24 @@ class Explorer:
         self._show_map()
 
 
+def _watched(widget: Any, act: Callable[[Any], object]) -> Any:
+    """The same widget, whose new values are acted on."""
+    widget.param.watch(lambda event: act(event.new), "value")
+    return widget
+
+
+def _button(label: str, act: Callable[[], None], **more: Any) -> Any:
+    button = pn.widgets.Button(label=label, **WIDE, **more)
+    button.on_click(lambda _: act())
+    return button
+
+
 def _slider(name: str, value: float, ends: tuple[float, float]) -> Any:
     """A slider with a box beside it, which takes values beyond its ends."""
     low, high = min(ends[0], value), max(ends[1], value)
     return pn.widgets.EditableFloatSlider(
         label=name, value=value, start=low, end=high, step=(high - low) / 200, format="0.[0000]",
-        sizing_mode="stretch_width", margin=(2, 10),
+        margin=(2, 10), **WIDE,
     )  # fmt: skip
 
 
@@ -352,7 +341,7 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     """
     pn.extension("codeeditor", notifications=False)
     made = Explorer(net, until)
-    return pn.Row(pn.Column(made.controls, width=330), made.main, sizing_mode="stretch_width")
+    return pn.Row(pn.Column(made.controls, width=330), made.main, **WIDE)
 
 
 def page(source: Any = None) -> Any:

@@ -17,12 +17,13 @@ __all__ = ["Loci", "Map", "Plane", "Series"]
 
 REACH = 2.0  # half the width of a Nyquist plot
 TITLE = " "  # of a figure that will have one: the browser makes no room for it later
-LINES: dict[str, list[Any]] = {"xs": [], "ys": [], "name": [], "color": [], "dash": []}
-POINTS: dict[str, list[Any]] = {"x": [], "y": [], "what": [], "color": [], "marker": []}
+LINES = ("xs", "ys", "name", "color", "dash")  # columns of lines that change, and of points
+POINTS = ("x", "y", "what", "color", "marker")
 
 
-def _empty(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    return {name: [] for name in columns}
+def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    """Return rows as Bokeh takes them: a list for each column."""
+    return {name: [row[k] for row in rows] for k, name in enumerate(names)}
 
 
 def _figure(title: str, x: str, y: str, **options: Any) -> Any:
@@ -37,7 +38,7 @@ def _figure(title: str, x: str, y: str, **options: Any) -> Any:
 
 def _lines(one: Any) -> ColumnDataSource:
     """Add lines that change; the legend names them."""
-    source = ColumnDataSource(LINES)
+    source = ColumnDataSource(_columns(LINES, []))
     one.multi_line(
         "xs", "ys", source=source, color="color", line_dash="dash", line_width=2,
         legend_field="name",
@@ -46,7 +47,7 @@ def _lines(one: Any) -> ColumnDataSource:
 
 
 def _points(one: Any, size: int = 9) -> ColumnDataSource:
-    source = ColumnDataSource(POINTS)
+    source = ColumnDataSource(_columns(POINTS, []))
     one.scatter(
         "x", "y", source=source, color="color", marker="marker", size=size, fill_alpha=0.3,
         line_width=2, legend_field="what",
@@ -80,7 +81,7 @@ class Series:
     def draw(self, runs: list[tuple[str, Any]]) -> None:
         """Show runs, the last one as it is now."""
         for name, one, source in zip(self.names, self.figures, self.sources, strict=True):
-            data = _empty(LINES)
+            rows: list[tuple[Any, ...]] = []
             for pin, run in runs:
                 if name not in run:
                     continue
@@ -89,12 +90,10 @@ class Series:
                 one.yaxis.axis_label = label
                 (owner,) = (dim for dim in values.dims if dim != "time")
                 for k, who in enumerate(values[owner].values):
-                    data["xs"].append(run["time"].values)
-                    data["ys"].append(values.sel({owner: who}).values / size)
-                    data["name"].append(f"{who}, {pin}" if pin else str(who))
-                    data["color"].append(colour(k))
-                    data["dash"].append("dashed" if pin else "solid")
-            source.data = data
+                    told, dash = (f"{who}, {pin}", "dashed") if pin else (str(who), "solid")
+                    course = values.sel({owner: who}).values / size
+                    rows.append((run["time"].values, course, told, colour(k), dash))
+            source.data = _columns(LINES, rows)
 
 
 class Loci:
@@ -112,29 +111,20 @@ class Loci:
 
     def draw(self, scene: Scene) -> None:
         """Show the loci of a scene's return ratio."""
-        report, data = scene.report, _empty(LINES)
+        report, rows = scene.report, list[tuple[Any, ...]]()
         for k, locus in enumerate(report.eigenloci(points=SMOOTH).value):
             near = np.where(np.abs(locus) < 20 * REACH, locus, np.nan)
             for sign, dash, name in ((1, "solid", "\u03c9 > 0"), (-1, "dotted", "\u03c9 < 0")):
-                data["xs"].append(near.real)
-                data["ys"].append(sign * near.imag)
-                data["name"].append(f"eigenlocus {k + 1}, {name}")
-                data["color"].append(colour(k))
-                data["dash"].append(dash)
-        points = _empty(POINTS)
-        for marker, label, at in margin_points(report.margins):
-            points["x"].append(at.real)
-            points["y"].append(at.imag)
-            points["what"].append(label)
-            points["color"].append(RED)
-            points["marker"].append({"o": "circle", "s": "square"}[marker])
+                told = f"eigenlocus {k + 1}, {name}"
+                rows.append((near.real, sign * near.imag, told, colour(k), dash))
         if circle := modulus_circle(report.margins):
-            data["xs"].append(circle[1].real)
-            data["ys"].append(circle[1].imag)
-            data["name"].append(circle[0])
-            data["color"].append(RED)
-            data["dash"].append("solid")
-        self.lines.data, self.points.data = data, points
+            rows.append((circle[1].real, circle[1].imag, circle[0], RED, "solid"))
+        shapes = {"o": "circle", "s": "square"}
+        points = [
+            (at.real, at.imag, label, RED, shapes[marker])
+            for marker, label, at in margin_points(report.margins)
+        ]
+        self.lines.data, self.points.data = _columns(LINES, rows), _columns(POINTS, points)
         self.figure.title.text = report.verdict
 
 
@@ -152,18 +142,15 @@ class Plane:
 
     def draw(self, scene: Scene) -> None:
         """Show the roots of a scene's closed loop."""
-        closed, points = scene.report.closed, _empty(POINTS)
+        closed, rows = scene.report.closed, list[tuple[Any, ...]]()
         systems = {"closed loop": closed, **{
             f"differences in {name}": one for name, one in closed.deviations().items()
         }}  # fmt: skip
         for k, (name, system) in enumerate(systems.items()):
-            s = system.roots(count=2 if k else self.COUNT)
-            points["x"] += list(s.real)
-            points["y"] += list(s.imag)
-            points["what"] += [name] * len(s)
-            points["color"] += [colour(k)] * len(s)
-            points["marker"] += ["circle" if k else "x"] * len(s)
-        self.points.data = points
+            marker = "circle" if k else "x"
+            for s in system.roots(count=2 if k else self.COUNT):
+                rows.append((s.real, s.imag, name, colour(k), marker))
+        self.points.data = points = _columns(POINTS, rows)
         for shown, key in ((self.figure.x_range, "x"), (self.figure.y_range, "y")):
             low, high = min(0.0, *points[key]), max(0.0, *points[key])
             room = 0.05 * (high - low) or 1.0
@@ -179,8 +166,8 @@ class Map:
     def __init__(self) -> None:
         self.figure = _figure(TITLE, "", "", height=460, x_axis_type="log", y_axis_type="log",
                               x_range=(0.1, 1.0), y_range=(0.1, 1.0))  # fmt: skip
-        self.cells, self.curve = ColumnDataSource(), ColumnDataSource({"x": [], "y": []})
-        self.cells.data = {"x": [], "y": [], "w": [], "h": [], "stable": []}
+        self.cells = ColumnDataSource(_columns(("x", "y", "w", "h", "stable"), []))
+        self.curve, self.here = (ColumnDataSource({"x": [], "y": []}) for _ in range(2))
         shades = LinearColorMapper(
             palette=["#F4C7B5", "#BFE3D6"], low=0, high=1, nan_color="#DDDDDD"
         )
@@ -189,7 +176,6 @@ class Map:
             fill_color={"field": "stable", "transform": shades},
         )  # fmt: skip
         self.figure.line("x", "y", source=self.curve, color="#222222", line_width=2)
-        self.here = ColumnDataSource({"x": [], "y": []})
         self.figure.scatter("x", "y", source=self.here, size=12, color=RED, marker="x",
                             line_width=3)  # fmt: skip
 

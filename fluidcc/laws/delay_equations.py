@@ -115,17 +115,24 @@ class _Equations:
         past = self._past(history) if isinstance(history, Mapping) else []
         asked = [g for g in watched if isinstance(g, Expr)]
         values = self._parameters(given.get("args", ()), [*asked, *past])
-        made = _Text(self, list(values))
-        made.write("fun", self._rates(made.names), True, bool(self.held.modes))
+        names: dict[Symbol, str] = {self.t: "t", **self.then}
+        names |= {p: f"p{k}" for k, p in enumerate(values)}
+        names |= {y: f"y[{i}]" for i, y in enumerate(self.now)}
+        rest = "".join(f", p{k}" for k in range(len(values)))
+        modes = ", modes" if self.held.modes else ""
+        text = _HEAD + _function("fun", f"t, y, Z{modes}{rest}", self._rates(names))
         for k in range(len(self.held.modes)):
-            made.write(f"switch{k}", self._switch(k, made.names), True)
+            text += _function(f"switch{k}", f"t, y, Z{rest}", self._switch(k, names))
         for k, g in enumerate(asked):
-            made.write(f"event{k}", decided_text([g], made.names, "k", "events"), self._late(g))
+            past_states = ", Z" if self._late(g) else ""
+            body = decided_text([g], names, "k", "events")
+            text += _function(f"event{k}", f"t, y{past_states}{rest}", body)
         if moving := _any(self.lags, {self.t, *self.now}):
-            made.write("lags", decided_text(self.lags, made.names, "k", "lags"), False)
+            text += _function("lags", f"t, y{rest}", decided_text(self.lags, names, "k", "lags"))
         if rolling := _any(past, {self.t}):
-            made.history(past, values)
-        module = load_text(made.text, "delay_equations")
+            body = decided_text(_fixed(past, values), names, "k", "history")
+            text += _function("history", "t", body)
+        module = load_text(text, "delay_equations")
         given |= {"fun": module.fun, "args": _table(values)}
         given["lags"] = module.lags if moving else _constants(self.lags, values)
         if past:
@@ -199,38 +206,21 @@ class _Equations:
         return self._held_lines(names, "")[0], [f"g{k}"]
 
 
-class _Text:
-    """The text of the module of compiled functions."""
+def _function(name: str, given: str, body: tuple[list[str], list[str]]) -> str:
+    """The text of a function that returns the texts of `body` after its lines."""
+    lines, texts = body
+    returned = f"return np.array([{', '.join(f'float({f})' for f in texts)}])"
+    inside = "".join(f"    {line}\n" for line in [*lines, returned])
+    return f"\n\n@njit(entry=True)\ndef {name}({given}):\n{inside}"
 
-    def __init__(self, equations: _Equations, parameters: list[Symbol]) -> None:
-        self.text = _HEAD
-        self.parameters = [f"p{k}" for k in range(len(parameters))]
-        self.names: dict[Symbol, str] = {equations.t: "t", **equations.then}
-        self.names |= dict(zip(parameters, self.parameters, strict=True))
-        self.names |= {y: f"y[{i}]" for i, y in enumerate(equations.now)}
 
-    def write(
-        self, name: str, body: tuple[list[str], list[str]], delayed: bool, modes: bool = False
-    ) -> None:
-        """Add a function that returns the texts of `body` after its lines."""
-        given = ["t", "y", *(["Z"] if delayed else []), *(["modes"] if modes else [])]
-        self._add(name, [*given, *self.parameters], body)
-
-    def history(self, past: list[Expr], values: dict[Symbol, Any]) -> None:
-        """Add a history that depends on time; parameters in it are numbers once for all."""
-        if any(np.ndim(v) and _any(past, {p}) for p, v in values.items()):
-            raise Unsupported(
-                "history depends on time and on parameters of many runs; make it one of time alone"
-            )
-        fixed = [f.subs({p: float(v) for p, v in values.items() if not np.ndim(v)}) for f in past]
-        self._add("history", ["t"], decided_text(fixed, self.names, "k", "history"))
-
-    def _add(self, name: str, given: list[str], body: tuple[list[str], list[str]]) -> None:
-        lines, texts = body
-        returned = f"return np.array([{', '.join(f'float({f})' for f in texts)}])"
-        self.text += "\n\n@njit(entry=True)\n"
-        self.text += f"def {name}({', '.join(given)}):\n"
-        self.text += "".join(f"    {line}\n" for line in [*lines, returned])
+def _fixed(past: list[Expr], values: dict[Symbol, Any]) -> list[Expr]:
+    """A history that depends on time; parameters in it are numbers once for all."""
+    if any(np.ndim(v) and _any(past, {p}) for p, v in values.items()):
+        raise Unsupported(
+            "history depends on time and on parameters of many runs; make it one of time alone"
+        )
+    return [f.subs({p: float(v) for p, v in values.items() if not np.ndim(v)}) for f in past]
 
 
 def _any(expressions: Sequence[Expr], symbols: set[Symbol]) -> bool:

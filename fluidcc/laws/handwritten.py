@@ -48,7 +48,7 @@ class Handwritten(Function):
     @property
     def given(self) -> str:
         """The name it was written under."""
-        return str(ast.parse(self.text).body[0].name)  # type: ignore[attr-defined]
+        return str(_head(self.text).name)
 
     def call(self, arguments: Sequence[str]) -> str:
         """Return the text of its value, in a scope where `definition` stands."""
@@ -57,9 +57,9 @@ class Handwritten(Function):
     @property
     def definition(self) -> str:
         """Text that defines it under its label."""
-        tree = ast.parse(self.text)
-        tree.body[0].name = self.label  # type: ignore[attr-defined]
-        return ast.unparse(tree) + "\n"
+        head = _head(self.text)
+        head.name = self.label
+        return ast.unparse(head) + "\n"
 
     def _eval_derivative(self, s: Any) -> Expr:
         if s not in self.free_symbols:
@@ -93,12 +93,16 @@ class Handwritten(Function):
         return values(*arguments)
 
 
+def _head(text: str) -> Any:
+    """The function that a text defines."""
+    return ast.parse(text).body[0]
+
+
 @lru_cache(maxsize=64)
 def _function(text: str) -> Callable[..., Any]:
-    tree: Any = ast.parse(text)
     scope: dict[str, Any] = {"math": math, "np": np, "numpy": np}
-    name = tree.body[0].name
-    exec(compile(tree, f"<kernel {name}>", "exec"), scope)
+    name = _head(text).name
+    exec(compile(text, f"<kernel {name}>", "exec"), scope)
     found: Callable[..., Any] = scope[name]
     return found
 
@@ -160,9 +164,9 @@ def handwritten_parts(
             f"{law}: states is {shown(states)}; give the symbols of the states in a list"
         )
     text = _source_text(kernel, law)
-    name = str(ast.parse(text).body[0].name)  # type: ignore[attr-defined]
+    name = str(_head(text).name)
     known = {plain(s): s for s in (*SOURCE_INPUTS, *params, *states)}
-    arguments = [a.arg for a in ast.parse(text).body[0].args.args]  # type: ignore[attr-defined]
+    arguments = [a.arg for a in _head(text).args.args]
     if odd := [a for a in arguments if a not in known]:
         raise LawError(
             f"{law}: argument {odd[0]} of its kernel {name} is neither a state "

@@ -14,7 +14,18 @@ from typing import Any
 
 from numba import config
 from numba.core.errors import NumbaError
-from sympy import Abs, Add, Expr, Float, Integer, Piecewise, Pow, Rational, Symbol, cse, sympify
+from sympy import (
+    Abs,
+    Add,
+    Expr,
+    Piecewise,
+    Pow,
+    Rational,
+    Symbol,
+    cse,
+    numbered_symbols,
+    sympify,
+)
 from sympy.printing.pycode import PythonCodePrinter
 
 from fluidcc.base.errors import LawError
@@ -96,7 +107,8 @@ class _Writer:
             raise LawError(
                 "a branch is chosen by an expression that itself branches; hold it by a mode first"
             )
-        shared, reduced = cse(hidden, symbols=iter(self._symbols()), order="none", list=True)
+        symbols = numbered_symbols(f"_{self.prefix}s_", real=True)
+        shared, reduced = cse(hidden, symbols=symbols, order="none", list=True)
         full: dict[Expr, Symbol] = {}
         for symbol, f in shared:
             self.stands_for[symbol] = f
@@ -114,12 +126,6 @@ class _Writer:
         for symbol in list(self.stands_for):
             self.stands_for[symbol] = self.powers(self.stands_for[symbol])
         return self._print(reduced)
-
-    def _symbols(self) -> Iterable[Symbol]:
-        k = 0
-        while True:
-            yield Symbol(f"_{self.prefix}s_{k}", real=True)
-            k += 1
 
     def powers(self, f: Expr) -> Expr:
         """Name the base of every whole power outside of branches, so that it can be printed as a
@@ -169,14 +175,10 @@ class _Printer(PythonCodePrinter):
     def _print_Symbol(self, expr: Symbol) -> str:
         return self.names[expr]
 
-    def _print_Integer(self, expr: Integer) -> str:
+    def _print_Integer(self, expr: Any) -> str:
         return repr(float(expr))
 
-    def _print_Float(self, expr: Float) -> str:
-        return repr(float(expr))
-
-    def _print_Rational(self, expr: Rational) -> str:
-        return repr(float(expr))
+    _print_Float = _print_Rational = _print_Integer
 
     def _print_Handwritten(self, expr: Handwritten) -> str:
         return expr.call([self._print(a) for a in expr.args[2:]])

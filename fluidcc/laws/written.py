@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from sympy import latex, sympify
 from sympy.printing.str import StrPrinter
@@ -13,26 +13,25 @@ from fluidcc.symbols import SIGNAL_MEANING, SIGNAL_UNITS, Let, plain
 __all__ = ["described", "in_latex"]
 
 
-class _Style(NamedTuple):
-    """How formulas are written, and what stands between them."""
-
-    show: Callable[[Any], str]
-    dot: Callable[[Any], str]  # the derivative of a state
-    output: str
-    equal: str
-    becomes: str
-    least: str
-    most: str
-    when: str
-    once: str
-    pause: str
-    every: str
-    where: str
-
-
-def _rows(law: Any, style: _Style) -> Iterator[str]:
-    """Yield one row an equation, then what the names in them stand for."""
-    show, dot, output, equal, becomes, least, most, when, once, pause, every, where = style
+def _rows(
+    law: Any,
+    *,
+    show: Callable[[Any], str],
+    dot: Callable[[Any], str],  # the derivative of a state
+    output: str,
+    equal: str,
+    becomes: str,
+    least: str,
+    most: str,
+    when: str,
+    once: str,
+    pause: str,
+    every: str,
+    where: str,
+) -> Iterator[str]:
+    """Yield one row an equation, then what the names in them stand for; how formulas are written,
+    and what stands between them, is given.
+    """
     for z, f in law.flow.items():
         yield f"{dot(z)}{equal}{show(f)}"
     for name, f in law.out.items():
@@ -76,25 +75,25 @@ def _dot(z: Any) -> str:
     return rf"\dot{{{head}}}" + (f"_{tail}" if tail else "")
 
 
-_LATEX = _Style(
-    show=_latex,
-    dot=_dot,
-    output=r"\mathrm{{{}}}",
-    equal=" &= ",
-    becomes=r" &\leftarrow ",
-    least=r" &\geq ",
-    most=r" &\leq ",
-    when=r" \quad\text{{when }} {} > 0",
-    once=r"\text{, when it becomes so}",
-    pause=r"\text{{, at most once per }} {}",
-    every=r" \quad\text{{every }} {}",
-    where=r"\text{where}\quad ",
-)
+_LATEX: dict[str, Any] = {
+    "show": _latex,
+    "dot": _dot,
+    "output": r"\mathrm{{{}}}",
+    "equal": " &= ",
+    "becomes": r" &\leftarrow ",
+    "least": r" &\geq ",
+    "most": r" &\leq ",
+    "when": r" \quad\text{{when }} {} > 0",
+    "once": r"\text{, when it becomes so}",
+    "pause": r"\text{{, at most once per }} {}",
+    "every": r" \quad\text{{every }} {}",
+    "where": r"\text{where}\quad ",
+}
 
 
 def in_latex(law: Any) -> str:
     """Return the equations of a law for Jupyter and for pages."""
-    body = " \\\\\n".join(_rows(law, _LATEX))
+    body = " \\\\\n".join(_rows(law, **_LATEX))
     return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"
 
 
@@ -106,20 +105,20 @@ class _Plain(StrPrinter):
         return plain(expr.name.replace("'", "\N{PRIME}"))  # or w' would be taken for w
 
 
-_TEXT = _Style(
-    show=_Plain({"order": "none"}).doprint,
-    dot=lambda z: f"d{plain(z)}/dt",
-    output="{}",
-    equal=" = ",
-    becomes=" <- ",
-    least=" >= ",
-    most=" <= ",
-    when="  when {} > 0",
-    once=", when it becomes so",
-    pause=", at most once per {}",
-    every="  every {}",
-    where="where ",
-)
+_TEXT: dict[str, Any] = {
+    "show": _Plain({"order": "none"}).doprint,
+    "dot": lambda z: f"d{plain(z)}/dt",
+    "output": "{}",
+    "equal": " = ",
+    "becomes": " <- ",
+    "least": " >= ",
+    "most": " <= ",
+    "when": "  when {} > 0",
+    "once": ", when it becomes so",
+    "pause": ", at most once per {}",
+    "every": "  every {}",
+    "where": "where ",
+}
 
 
 def described(law: Any) -> str:
@@ -142,7 +141,7 @@ def described(law: Any) -> str:
         [plain(s), unit(SIGNAL_UNITS[s]), SIGNAL_MEANING[s]] for s in law.inputs if s in used
     ]
     parts = {
-        "Equations": list(_rows(law, _TEXT)),
+        "Equations": list(_rows(law, **_TEXT)),
         "Parameters": _table(own(law.params, law.params)),
         "States and their initial values": _table(own(law.states, law.initial)),
         "Signals": _table(signals),
@@ -155,7 +154,7 @@ def described(law: Any) -> str:
 
 def _value(value: Any) -> str:
     number = isinstance(value, float) or getattr(value, "is_number", False)
-    return f"{float(value):g}" if number else _TEXT.show(value)
+    return f"{float(value):g}" if number else str(_TEXT["show"](value))
 
 
 def _table(rows: list[list[str]]) -> list[str]:

@@ -6,8 +6,9 @@ Sweeps, boundaries, sensitivities and continuations all change a network's numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from sympy import Expr, Symbol, lambdify
@@ -27,17 +28,42 @@ ARGUMENTS = {
 POSITIVE = ("capacity", "buffer", "packet")  # delays may be 0
 
 
-class Target(Protocol):
-    """What an axis sets, as `fluidcc.sweeps.targets.Target` says it."""
+@dataclass(frozen=True)
+class Target:
+    """What an axis sets.
+
+    ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt, trip (of
+    single flows) or option.
+    """
+
+    kind: str
+    key: str
+    unit: str | None
+    flows: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> str: ...
+    def structural(self) -> bool:
+        """Whether it changes more than numbers of a network."""
+        return self.kind in ("count", "law")
+
     @property
-    def key(self) -> str: ...
-    @property
-    def flows(self) -> tuple[str, ...]: ...
-    @property
-    def links(self) -> tuple[str, ...]: ...
+    def owners(self) -> list[tuple[str, str]]:
+        """Kind and name of each flow and link of which something is set."""
+        return [*(("flow", name) for name in self.flows), *(("link", name) for name in self.links)]
+
+    def packet(self, net: Network) -> float | None:
+        """Packet size [bit] by which values are read, where all that are set have the same."""
+        sizes = {to_si(net.given("link", name)["packet"], "bit/packet") for name in self.links}
+        return sizes.pop() if len(sizes) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def _with_values(law: Law, values: tuple[tuple[str, float], ...]) -> Law:
+    """The law with those values: points share their laws, since checking a law takes
+    milliseconds.
+    """
+    return law(**dict(values))
 
 
 @lru_cache(maxsize=4096)
@@ -98,28 +124,38 @@ class Parameters:
         return new
 
     def _take(self, target: Target, values: Any) -> None:
-        if target.kind == "rtt":
-            self._scale(values)
-        for kind, names in (("flow", target.flows), ("link", target.links)):
-            if not names or target.kind in ("option", "rtt"):
-                continue
-            known = target.kind in ("parameter", "initial") or target.key in ARGUMENTS[kind]
-            if target.kind not in ("parameter", "initial", "argument") or not known:
+        net, of_numbers = self.net, ("parameter", "initial", "rtt", "trip", "seconds", "option")
+        for kind, _ in target.owners:
+            argument = target.kind == "argument" and target.key in ARGUMENTS[kind]
+            if not argument and target.kind not in of_numbers:
                 raise Unsupported(
                     f"{target.key} changes more than numbers of the network: build its networks "
                     "one by one"
                 )
-            for name in names:
-                self.set[kind, name, target.kind, target.key.removeprefix("initial.")] = values
+        if target.kind == "rtt":
+            self.scale(values)
+        elif target.kind == "trip":
+            for f in target.flows:
+                self.set["flow", f, "argument", "return_delay"] = values - net.propagation_delay(f)
+        elif target.kind == "seconds":
+            for l in target.links:
+                self.set["link", l, "argument", "buffer"] = values * net.links[l].capacity
+        elif target.kind != "option":
+            self.put(target, values)
 
-    def _scale(self, rtt: Any) -> None:
+    def put(self, target: Target, values: Any) -> None:
+        """Set what a target names of each flow and link, to what `network` can take."""
+        key = target.key.removeprefix("initial.")
+        self.set |= {(*owner, target.kind, key): values for owner in target.owners}
+
+    def scale(self, rtt: Any) -> None:
         """Set all propagation delays in proportion, so that every flow's round trip takes `rtt`."""
         now = {self.net.base_rtt(f) for f in self.net.flows}
         if len(now) != 1 or not min(now) > 0:
             raise InvalidInput(
                 "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; "
-                "sweep delay, access_delay or return_delay, or give a function that builds the "
-                "network"
+                f"sweep that of one flow, such as '{next(iter(self.net.flows))}.rtt', or delay, "
+                "or give a function that builds the network"
             )
         factor = rtt / now.pop()
         for name, link in self.net.links.items():
@@ -187,22 +223,32 @@ class Parameters:
         FluidccError
             If there is none with these values.
         """
-        changes: dict[tuple[str, str], dict[str, Any]] = {}
+        changes: dict[str, dict[str, dict[str, Any]]] = {"link": {}, "flow": {}}
         for (kind, name, what, key), values in self.set.items():
             value = float(values[i]) if np.ndim(values) else values
-            own = changes.setdefault((kind, name), {})
-            if what == "argument":
-                own[key] = value
-            else:
+            own = changes[kind].setdefault(name, {})
+            if what in ("parameter", "initial"):
                 own.setdefault(what, {})[key] = value
+            else:
+                own[key] = f"{value!r} s" if what == "seconds" else value
         new = self.net
-        for (kind, name), own in sorted(changes.items(), key=lambda one: one[0][0] == "flow"):
-            if "parameter" in own:
-                own["law"] = getattr(self.net, f"{kind}s")[name].law(**own.pop("parameter"))
-            if "initial" in own:
-                own["initial"] = {**(self.net.given(kind, name)["initial"] or {}), **own["initial"]}
-            new = getattr(new, f"with_{kind}")(name, **own)
-        return new
+        for kind, some in changes.items():
+            for name, own in some.items():
+                if "parameter" in own:
+                    law = own.get("law", getattr(self.net, f"{kind}s")[name].law)
+                    own["law"] = _with_values(law, tuple(own.pop("parameter").items()))
+                if "initial" in own:
+                    own["initial"] = self._starts(kind, name, own["initial"])
+        for name, own in changes["link"].items():
+            new = new.with_link(name, **own)
+        return new.with_flows(changes["flow"]) if changes["flow"] else new
+
+    def _starts(self, kind: str, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
+        """The initial states as they were given, with new ones; a queue is given in one way."""
+        given = self.net.given(kind, name)["initial"] or {}
+        queue = {"q", "backlog"}
+        clash = queue if queue & {*new} else set()
+        return {**{k: v for k, v in given.items() if k not in clash}, **new}
 
     def errors(self) -> dict[int, FluidccError]:
         """Return why some points have no network, by point."""

@@ -6,140 +6,37 @@ Each error is one sentence with the file, the key, the value and what would be r
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
-
-import msgspec
-import numpy as np
+from typing import Any
 
 from fluidcc import links as link_laws
 from fluidcc import sources as source_laws
-from fluidcc.base.arguments import brief, explained, explained_class, shown
-from fluidcc.base.errors import FluidccError, ScenarioError, UnknownName
+from fluidcc.base.arguments import brief, choice, explained, explained_class, shown, whole
+from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError, UnknownName
 from fluidcc.base.files import present
 from fluidcc.network.network import Network, require_network
 from fluidcc.network.patterns import NotThere, near, quantity
-from fluidcc.network.specs import PACKET
 
-__all__ = ["FlowTable", "LinkTable", "Scenario", "ScenarioTable", "read", "scenarios", "toml"]
+__all__ = ["Scenario", "check_table", "located", "read", "scenarios", "toml"]
 
-
-Quantity = float | str
-T = TypeVar("T")
-
-
-class LinkTable(msgspec.Struct, forbid_unknown_fields=True):
-    """[links.NAME]: arguments of `Network.link`, the law by name, its parameters in `params`."""
-
-    capacity: Quantity | list[tuple[Quantity, Quantity]]
-    law: str = "DropTail"
-    params: dict[str, Quantity] = {}
-    delay: Quantity = 0.0
-    buffer: Quantity | None = None
-    initial: dict[str, Quantity] | None = None
-    packet: Quantity = PACKET
-
-
-class FlowTable(msgspec.Struct, forbid_unknown_fields=True):
-    """[flows.NAME]: arguments of `Network.flow`, the law by name, its parameters in `params`."""
-
-    law: str
-    route: list[str]
-    params: dict[str, Quantity] = {}
-    start: Quantity | list[Quantity] | None = None
-    stop: Quantity | list[Quantity] | None = None
-    access_delay: Quantity = 0.0
-    return_delay: Quantity | None = None
-    packet: Quantity = PACKET
-    initial: dict[str, Quantity] | None = None
-    pattern: list[tuple[Quantity, Quantity]] | dict[str, Quantity] | None = None
-
-
-class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True):
-    """The whole file."""
-
-    until: Quantity
-    links: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
-    flows: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
-    title: str = ""
-    ref: str = ""
-    notes: str = ""
-    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
-    delays: Literal["fifo", "frozen"] = "fifo"
-    samples: Annotated[int, msgspec.Meta(ge=2)] = 601
-
-
-# What would be right, by key.
-_RIGHT = {
-    "access_delay": "a time, such as '5 ms'",
-    "buffer": "an amount of data, such as '130 packets', or a queueing delay, such as '300 ms'",
+_NEEDED = {  # what has to be there, and what would be right
+    "links": "tables, such as [links.bottleneck]",
+    "flows": "tables, such as [flows.a]",
+    "until": "a time, such as '60 s'",
     "capacity": "a rate, such as '3.5 Mbit/s', or pairs, such as [[0, '3 Mbit/s'], [10, '2 "
     "Mbit/s']]",
-    "delay": "a time, such as '25 ms'",
-    "delays": "'fifo' or 'frozen'",
-    "flows": "tables, such as [flows.a]",
-    "initial": "a table of states, such as { x = '0.1 Mbit/s' }",
     "law": "the name of a law, such as 'LDCC'",
-    "links": "tables, such as [links.bottleneck]",
-    "notes": "text",
-    "packet": "a packet size, such as '1 KB'",
-    "params": "a table of parameters, such as { beta = 0.1 }",
-    "pattern": "pairs, such as [[0, '1 Mbit/s'], [5, 0]], or a table with its kind",
-    "ref": "text",
-    "return_delay": "a time, such as '25 ms'",
     "route": "a list of links, such as ['bottleneck']",
-    "samples": "a whole number of at least 2",
-    "seed": "a whole number from 0 on",
-    "start": "a time, such as '2 s', or a list of times",
-    "stop": "a time, such as '20 s', or a list of times",
-    "title": "text",
-    "until": "a time, such as '60 s'",
 }
-
-
-def read(
-    text: str | bytes, file: str, changes: Mapping[str, Any] | None = None
-) -> tuple[ScenarioTable, dict[str, LinkTable], dict[str, FlowTable]]:
-    """Return the tables of a scenario file, in which `changes` by dotted key replace what it says.
-
-    Raises
-    ------
-    ScenarioError
-        If it is not TOML, has an unknown key, lacks one, or a value has the wrong type.
-    """
-    if not isinstance(text, str | bytes):
-        raise ScenarioError(f"the text of {file} is {shown(text)}; give TOML")
-    data = toml(text, file)
-    if not isinstance(changes, Mapping | None) or not all(
-        isinstance(key, str) for key in changes or {}
-    ):
-        raise ScenarioError(
-            f"changes is {shown(changes)}; give values by dotted key, such as {{'flows.a.start': "
-            f"2}}"
-        )
-    for key, value in (changes or {}).items():
-        if isinstance(value, np.ndarray):
-            raise ScenarioError(
-                f"{file}, {key} is {shown(value)}; give what TOML has: text, numbers, lists, tables"
-            )
-        _put(data, key, value, file)
-    whole = _convert(data, ScenarioTable, file, [])
-    links = {
-        name: _convert(table, LinkTable, file, ["links", name])
-        for name, table in whole.links.items()
-    }
-    flows = {
-        name: _convert(table, FlowTable, file, ["flows", name])
-        for name, table in whole.flows.items()
-    }
-    return whole, links, flows
 
 
 def toml(text: str | bytes, file: str) -> dict[str, Any]:
@@ -187,55 +84,32 @@ def _put(data: dict[str, Any], key: str, value: Any, file: str) -> None:
     data[last] = value
 
 
-def _convert(data: Any, kind: type[T], file: str, place: list[str]) -> T:
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise ScenarioError(f"{file}, {_explain(str(error), data, kind, place)}") from None
+def check_table(
+    table: Any, known: Iterable[str], needed: Mapping[str, str], file: str, *place: str
+) -> None:
+    """Refuse what is no table of TOML with these keys at its place in a file; `needed` says what
+    would be right.
 
-
-def _explain(message: str, data: Any, kind: type, place: list[str]) -> str:
-    """Return a sentence from msgspec's message, such as 'Expected `str`, got `int` - at
-    `$.route[0]`'.
+    Raises
+    ------
+    ScenarioError
+        Naming the file and the key.
     """
-    text, _, path = message.partition(" - at `")
-    keys, value = _walk(path.strip("`$"), data)
-    where = brief(".".join([*place, *keys]))
-    if unknown := re.search(r"unknown field `(.*)`", text):
-        fields = [f.name for f in msgspec.structs.fields(kind)]
-        return (
-            f"{brief('.'.join([*place, unknown[1]]))}: there is no such key here; "
-            f"{near(unknown[1], fields)}"
+    where = brief(".".join(place))
+    if not isinstance(table, dict):
+        raise ScenarioError(
+            f"{file}, {where} is {shown(table)}; give a table, such as [{where}] with its keys "
+            "below"
         )
-    if missing := re.search(r"missing required field `(.*)`", text):
-        return f"{'.'.join([*place, missing[1]])} is missing; give {_RIGHT[missing[1]]}"
-    what = "a table" if isinstance(value, dict) and value else shown(value)
-    return f"{where} is {what}; give {_right(keys, place)}"
-
-
-def _right(keys: list[str], place: list[str]) -> str:
-    if not keys:
-        return f"a table, such as [{'.'.join(place)}] with its keys below"
-    if len(keys) > 1 and keys[0] in ("params", "initial", "pattern"):
-        return "a number, or text with a unit"
-    return _RIGHT[keys[0]]
-
-
-def _walk(path: str, data: Any) -> tuple[list[str], Any]:
-    """Return the keys of msgspec's path and the value there; for [...], some key of a table, the
-    first that is no quantity.
-    """
-    keys: list[str] = []
-    for name, index in re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", path):
-        if index == "...":
-            name = next(
-                k
-                for k, v in data.items()
-                if isinstance(v, bool) or not isinstance(v, int | float | str)
+    for key in table:
+        if key not in known:
+            raise ScenarioError(
+                f"{file}, {brief('.'.join([*place, key]))}: there is no such key here; "
+                f"{near(key, known)}"
             )
-        keys.append(name or index)
-        data = data[name] if name else data[int(index)]
-    return keys, data
+    for key, right in needed.items():
+        if key not in table:
+            raise ScenarioError(f"{file}, {'.'.join([*place, key])} is missing; give {right}")
 
 
 # --- scenarios ------------------------------------------------------------------------------------
@@ -283,7 +157,13 @@ class Scenario:
 
     def __post_init__(self) -> None:
         require_network(self.net)
-        quantity(self.until, "s", "until", positive=True)
+        self.until = quantity(self.until, "s", "until", positive=True)
+        for what in ("title", "ref", "notes"):
+            if not isinstance(text := getattr(self, what), str):
+                raise InvalidInput(f"{what} is {shown(text)}; give text")
+        whole(self.seed, "seed")
+        choice(self.delays, "delays", ("fifo", "frozen"))
+        whole(self.samples, "samples", least=2)
 
     @classmethod
     @explained
@@ -341,7 +221,7 @@ class Scenario:
         changes: Mapping[str, Any] | None = None,
     ) -> Scenario:
         """Read a scenario from TOML text; `name` is that of its file, for messages."""
-        return _build(*read(text, name, changes), name)
+        return _build(read(text, name, changes), name)
 
     def simulate(self, **changes: Any) -> Any:
         """Return `fluidcc.simulate` of this scenario; `changes` are arguments of it that win over
@@ -370,55 +250,85 @@ class Scenario:
 # --- from the file to the network -----------------------------------------------------------------
 
 
-def _build(
-    file: ScenarioTable, links: dict[str, LinkTable], flows: dict[str, FlowTable], name: str
-) -> Scenario:
+def read(text: str | bytes, file: str, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what a scenario file says, in which `changes` by dotted key replace values.
+
+    Raises
+    ------
+    ScenarioError
+        If it is not TOML, or there is no place for a change.
+    """
+    if not isinstance(text, str | bytes):
+        raise ScenarioError(f"the text of {file} is {shown(text)}; give TOML")
+    data = toml(text, file)
+    if not isinstance(changes, Mapping | None) or not all(
+        isinstance(key, str) for key in changes or {}
+    ):
+        raise ScenarioError(
+            f"changes is {shown(changes)}; give values by dotted key, such as {{'flows.a.start': "
+            f"2}}"
+        )
+    for key, value in (changes or {}).items():
+        _put(data, key, value, file)
+    return data
+
+
+def _build(data: dict[str, Any], file: str) -> Scenario:
+    about = [f.name for f in fields(Scenario) if f.name not in ("name", "net")]
+    check_table(data, (*about, "links", "flows"), _needed("until", "links", "flows"), file)
     net = Network()
-    with _located(name, "until"):
-        until = quantity(file.until, "s", "until", positive=True)
-    for key, link in links.items():
-        law, given = _law(link, link_laws, "link", key, name)
-        with _located(name, f"links.{key}"):
-            net.link(key, law, **given)
-    for key, flow in flows.items():
-        law, given = _law(flow, source_laws, "flow", key, name)
-        with _located(name, f"flows.{key}"):
-            net.flow(key, law, **given)
-    about = {k: getattr(file, k) for k in ("title", "ref", "notes", "seed", "delays", "samples")}
-    return Scenario(name.removesuffix(".toml"), net, until, **about)
+    for kind, room, add, needed in (
+        ("links", link_laws, net.link, _needed("capacity")),
+        ("flows", source_laws, net.flow, _needed("law", "route")),
+    ):
+        known = ("params", *[*inspect.signature(add).parameters][1:])
+        if not isinstance(data[kind], dict) or not data[kind]:
+            raise ScenarioError(f"{file}, {kind} is {shown(data[kind])}; give {_NEEDED[kind]}")
+        for name, table in data[kind].items():
+            place = f"{kind}.{name}"
+            check_table(table, known, needed, file, kind, name)
+            law = _law({"law": "DropTail", **table}, room, kind[:-1], name, file)
+            given = {k: v for k, v in table.items() if k not in ("law", "params")}
+            with located(file, place):
+                add(name, law, **given)
+    with located(file, ""):
+        own = {k: data[k] for k in about if k in data}
+        return Scenario(file.removesuffix(".toml"), net, **own)
 
 
-def _law(
-    table: LinkTable | FlowTable, room: Any, kind: str, key: str, file: str
-) -> tuple[Any, dict[str, Any]]:
-    """Return the law of a table with its parameters put in, and the other arguments."""
-    given = msgspec.structs.asdict(table)
-    law, params = given.pop("law"), given.pop("params")
-    with _located(file, f"{kind}s.{key}"):
+def _needed(*keys: str) -> dict[str, str]:
+    return {key: _NEEDED[key] for key in keys}
+
+
+def _law(table: dict[str, Any], room: Any, kind: str, name: str, file: str) -> Any:
+    """Return the law of a table with its parameters put in."""
+    law, params = table["law"], table.get("params", {})
+    with located(file, f"{kind}s.{name}"):
         if law not in room.__all__:
-            raise UnknownName(f"law of {kind} {key!r} is {law!r}; {near(law, room.__all__)}")
-    with _located(file, f"{kind}s.{key}.params"):
-        return getattr(room, law)(**params), given
+            raise UnknownName(
+                f"law of {kind} {name!r} is {shown(law)}; {near(str(law), room.__all__)}"
+            )
+        if not isinstance(params, Mapping):
+            raise InvalidInput(
+                f"params of {kind} {name!r} is {shown(params)}; give a table of parameters, such "
+                "as { beta = 0.1 }"
+            )
+    with located(file, f"{kind}s.{name}.params"):
+        return getattr(room, law)(**params)
 
 
-@dataclass
-class _located:
+@contextmanager
+def located(file: str, key: str) -> Iterator[None]:
     """Add the file and the key to what the library says of a value."""
-
-    file: str
-    key: str
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, FluidccError):
-            # The messages of fluidcc.network.network start with the argument: "capacity of link 'a'
-            # is ...".
-            argument = re.match(r"(\w+) of (?:link|flow) ", str(error))
-            key = f"{self.key}.{argument[1]}" if argument else self.key
-            where = "" if str(error).startswith(f"{key} is ") else f"{key}: "
-            raise ScenarioError(f"{self.file}, {where}{error}") from error
+    try:
+        yield
+    except FluidccError as error:
+        # The messages of fluidcc.network.network start with the argument: "capacity of link 'a' is
+        # ...".
+        argument = re.match(r"(\w+) of (?:link|flow) ", str(error))
+        place = f"{key}.{argument[1]}" if argument and key else key
+        where = f"{place}: " if place and not str(error).startswith(f"{place} is ") else ""
+        raise ScenarioError(f"{file}, {where}{error}") from error
 
 
 # --- the ready ones -------------------------------------------------------------------------------

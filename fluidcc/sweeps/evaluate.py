@@ -195,18 +195,11 @@ class Steady:
                 values = into.values[measure.name]
                 got = np.array(getattr(result, measure.key), dtype=values.dtype)
                 got[list(reasons)] = np.nan
-                values[self._places(measure, net, rows)] = got
+                values[self.task.schema[measure.name].places(rows, net)] = got
                 for k, text in reasons.items():
                     into.fail(int(rows[k]), {measure.name: text})
             for k, texts in result.warnings.items():
                 into.doubt(int(rows[k]), texts)
-
-    def _places(self, measure: Measure, net: Network, rows: Any) -> Any:
-        """Where its values belong among those of all points, flows and links."""
-        for dim, labels in self.task.schema[measure.name].coords.items():
-            names = net.flow_names if dim == "flow" else net.link_names
-            return np.ix_(rows, [labels.index(name) for name in names])
-        return rows
 
     def _arguments(
         self, at: tuple[int, ...], positions: Any
@@ -220,34 +213,13 @@ class Steady:
         except FluidccError as error:
             raise InvalidInput(str(error)) from error
         # The number of points follows from the axes, so there is always one.
-        changes: dict[str, tuple[Target, Any]] = {
-            "": (Target("option", "", None), np.zeros(positions.shape[1]))
-        }
+        changes = {"": Target("option", "", None)}
+        numbers = {"": np.zeros(positions.shape[1])}
         for k in self.rest:
             name = self.task.grid.axes[k].name
-            target = on_copies(self.task.targets[name], model, net)
-            changes |= _as_numbers(net, name, target, self._values[k][positions[k]])
-        numbers = {axis: values for axis, (_, values) in changes.items()}
-        return net, {axis: target for axis, (target, _) in changes.items()}, numbers
-
-
-def _as_numbers(
-    net: Network, axis: str, target: Target, values: Any
-) -> dict[str, tuple[Target, Any]]:
-    """An axis as `equilibria` takes it: by name its targets in a network, and their values."""
-    if target.kind == "seconds":
-        number = replace(target, kind="argument")
-        return {
-            f"{axis} {l}": (replace(number, links=(l,)), values * net.links[l].capacity)
-            for l in target.links
-        }
-    if target.kind == "trip":
-        number = replace(target, kind="argument", key="return_delay")
-        return {
-            f"{axis} {f}": (replace(number, flows=(f,)), values - net.propagation_delay(f))
-            for f in target.flows
-        }
-    return {axis: (target, values)}
+            changes[name] = on_copies(self.task.targets[name], model, net)
+            numbers[name] = self._values[k][positions[k]]
+        return net, changes, numbers
 
 
 _steady: Kept[Steady] = Kept()

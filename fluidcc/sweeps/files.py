@@ -27,24 +27,21 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError
 from fluidcc.base.extras import need
 from fluidcc.base.files import check_new, writing
-from fluidcc.network.patterns import near
-from fluidcc.network.scenarios import Scenario, scenarios, toml
-from fluidcc.sweeps.api import OF_RUNS, sweep
+from fluidcc.network.scenarios import Scenario, check_table, located, scenarios, toml
+from fluidcc.sweeps.api import OF_RUNS, make_task, sweep
+from fluidcc.sweeps.execute import Execution
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 
-__all__ = ["ENDINGS", "SweepFile", "check_output", "load_sweep", "run_file", "save", "table"]
+__all__ = ["ENDINGS", "check_output", "load_sweep", "run_file", "save", "table"]
 
-Quantity = int | float | str
 # How results are written, and the package that this takes.
 ENDINGS = {".nc": "h5netcdf", ".zarr": "zarr", ".parquet": "pyarrow", ".csv": ""}
 PATIENCE = 10.0  # seconds in which a scheduler must answer
@@ -62,13 +59,13 @@ def run_file(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         What there is to say, as text and as data.
     """
     scenario, given, file = load_sweep(args.file)
-    output = args.output or Path(file.output or f"{Path(args.file).stem}.nc")
+    output = args.output or Path(file.get("output") or f"{Path(args.file).stem}.nc")
     if args.store is not None:
         given["store"] = args.store
     keep = {"the sweep's file": Path(args.file)}
-    beside = Path(args.file).parent / file.scenario
+    beside = Path(args.file).parent / file["scenario"]
     keep |= {"its scenario": beside} if _is_file(beside) else {}
-    keep |= {"its store": Path(given["store"])} if given["store"] else {}
+    keep |= {"its store": Path(given["store"])} if given.get("store") else {}
     check_output(output, force=args.force, keep=keep)
     if args.workers is not None:
         given["workers"] = args.workers
@@ -80,7 +77,7 @@ def run_file(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         data = sweep(
             scenario, given.pop("grid"), given.pop("measure"), progress=args.progress, **given
         )
-    data.attrs.update(scenario=scenario.name, title=file.title or scenario.title)
+    data.attrs.update(scenario=scenario.name, title=file.get("title") or scenario.title)
     save(data, output)
     failed = int(data.attrs["failed"])
     warned = f", {data.attrs['warned']} with a warning" if data.attrs["warned"] else ""
@@ -114,60 +111,30 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
 # --- sweep files ----------------------------------------------------------------------------------
 
 
-class Spread(msgspec.Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
-    """An axis as a range."""
-
-    first: Quantity
-    last: Quantity
-    points: int
-    scale: str = "linear"
-
-
-class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The whole file: arguments of `fluidcc.sweep` by name."""
-
-    scenario: str
-    measure: list[str] | str
-    grid: dict[str, list[Quantity] | Spread]
-    until: Quantity | None = None
-    window: tuple[Quantity, Quantity] | None = None
-    output: str | None = None
-    store: str | None = None
-    refine: str | list[str] | None = None
-    chunk: int | None = None
-    workers: int | None = None
-    executor: str | None = None
-    set: dict[str, Any] = {}
-    options: dict[str, Quantity | dict[str, Quantity]] = {}
-    title: str = ""
-
-
-OPTIONS = sorted({*OF_RUNS} - {"restart"})
-_RIGHT = {
-    "chunk": "a whole number of points",
-    "executor": "'threads', 'processes' or 'serial'",
-    "grid": "a table of axes, such as beta = [0.1, 0.2] below [grid]",
-    "measure": "the name of a measure, such as 'mean_rate', or a list of them",
-    "options": "a table of options of simulate, such as rtol = 1e-6",
-    "output": "a file, such as 'sweep.nc'",
-    "refine": "the name of a measure, such as 'stable', or a list of them",
+_NEEDED = {
     "scenario": "a ready scenario or a scenario file, such as 'ldcc_fig5'",
-    "set": 'a table of changes of the scenario, such as "flows.a.params.beta" = 0.2',
-    "store": "a folder, such as 'sweep.zarr'",
-    "title": "text",
-    "until": "a time, such as '60 s'",
-    "window": "two times, such as ['30 s', '60 s']",
-    "workers": "a whole number",
+    "measure": "the name of a measure, such as 'mean_rate', or a list of them",
+    "grid": "a table of axes, such as beta = [0.1, 0.2] below [grid]",
 }
+_OF_SWEEP = ("until", "window", "store", "refine", "chunk", "workers", "executor")
+_OWN: dict[str, tuple[type, str]] = {  # what `sweep` does not check: its type, and what is right
+    "scenario": (str, _NEEDED["scenario"]),
+    "output": (str, "a file, such as 'sweep.nc'"),
+    "store": (str, "a folder, such as 'sweep.zarr'"),
+    "title": (str, "text"),
+    "set": (dict, 'a table of changes of the scenario, such as "flows.a.params.beta" = 0.2'),
+    "options": (dict, "a table of options of simulate, such as rtol = 1e-6"),
+}
+_OPTIONS = sorted({*OF_RUNS} - {"restart"})
 
 
-def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], SweepFile]:
+def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], dict[str, Any]]:
     """Read a sweep file.
 
     Returns
     -------
     tuple
-        The scenario, the arguments of `fluidcc.sweep` besides it, and the file itself.
+        The scenario, the arguments of `fluidcc.sweep` besides it, and what the file says.
 
     Raises
     ------
@@ -180,23 +147,26 @@ def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], SweepFile]:
             f"{brief(str(path))}: no such file; give a TOML file with a scenario, a measure and a "
             "grid"
         )
-    file = _convert(toml(path.read_bytes(), path.name), path.name)
-    beside = path.parent / file.scenario
+    file = toml(path.read_bytes(), path.name)
+    check_table(file, {*_NEEDED, *_OF_SWEEP, *_OWN}, _NEEDED, path.name)
+    for key, (kind, right) in _OWN.items():
+        if key in file and not isinstance(file[key], kind):
+            raise ScenarioError(f"{path.name}, {key} is {shown(file[key])}; give {right}")
+    options, changes = file.get("options", {}), file.get("set", {})
+    check_table(options, _OPTIONS, {}, path.name, "options")
+    beside = path.parent / file["scenario"]
     try:
-        scenario = Scenario.load(beside if _is_file(beside) else file.scenario, file.set)
+        scenario = Scenario.load(beside if _is_file(beside) else file["scenario"], changes)
     except FluidccError as error:
-        key = "set" if file.set and (file.scenario in scenarios or _is_file(beside)) else "scenario"
+        there = file["scenario"] in scenarios or _is_file(beside)
+        key = "set" if changes and there else "scenario"
         raise ScenarioError(f"{path.name}, {key}: {error}") from error
-    given: dict[str, Any] = {
-        "grid": msgspec.to_builtins(file.grid),
-        "measure": file.measure,
-        **{
-            k: getattr(file, k)
-            for k in ("until", "window", "store", "refine", "chunk", "workers", "executor")
-        },
-        **file.options,
-    }
-    return scenario, given, file
+    with located(path.name, ""):  # as `sweep` would, but with the name of the file
+        until, window = file.get("until"), file.get("window")
+        make_task(scenario, file["grid"], file["measure"], until, window, options)
+        Execution(**{k: file[k] for k in ("store", "chunk", "workers") if k in file})
+    given = {k: file[k] for k in ("grid", "measure", *_OF_SWEEP) if k in file}
+    return scenario, {**given, **options}, file
 
 
 def _is_file(path: Path) -> bool:
@@ -204,37 +174,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # no name that a file can have
         return False
-
-
-def _convert(data: Mapping[str, Any], name: str) -> SweepFile:
-    kinds = {field.name: field.type for field in msgspec.structs.fields(SweepFile)}
-    for key in data:
-        if key not in kinds:
-            raise ScenarioError(f"{name}, {key}: there is no such key here; {near(key, kinds)}")
-    options = data.get("options")
-    for key in options if isinstance(options, Mapping) else ():
-        if key not in OPTIONS:
-            raise ScenarioError(
-                f"{name}, options.{key}: there is no such option; {near(key, OPTIONS)}"
-            )
-    for key in ("scenario", "measure", "grid"):
-        if key not in data:
-            raise ScenarioError(f"{name}, {key} is missing; give {_RIGHT[key]}")
-    axes = data["grid"] if isinstance(data["grid"], Mapping) else {}
-    right = "a list of values, or { from = ..., to = ..., points = ..., scale = 'log' }"
-    for axis, values in axes.items():
-        _require(values, list[Quantity] | Spread, f"{name}, grid.{axis}", right)
-    for key, value in data.items():
-        _require(value, kinds[key], f"{name}, {key}", _RIGHT[key])
-    return msgspec.convert(data, SweepFile)
-
-
-def _require(value: Any, kind: Any, what: str, right: str) -> None:
-    """Refuse what is not of a type."""
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        raise ScenarioError(f"{what} is {shown(value)}; give {right}") from None
 
 
 # --- results on disk ------------------------------------------------------------------------------

@@ -5,14 +5,14 @@ network.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any
 
 from fluidcc.base.errors import InvalidInput, UnitsError, UnknownName
-from fluidcc.base.units import Dimension, dimension_of, to_si
+from fluidcc.base.units import Dimension, dimension_of
 from fluidcc.laws import Law, Link
 from fluidcc.network import Network
+from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import near
 from fluidcc.symbols import plain, unfold
 
@@ -31,36 +31,6 @@ FLOW = {
 }
 LINK = {"capacity": "bit/s", "delay": "s", "buffer": "bit"}
 _ALL = ("flows", "links")
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is set.
-
-    ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt, trip (of
-    single flows) or option.
-    """
-
-    kind: str
-    key: str
-    unit: str | None
-    flows: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-
-    @property
-    def structural(self) -> bool:
-        """Whether it changes more than numbers of a network."""
-        return self.kind in ("count", "law")
-
-    @property
-    def owners(self) -> list[tuple[str, str]]:
-        """Kind and name of each flow and link of which something is set."""
-        return [*(("flow", name) for name in self.flows), *(("link", name) for name in self.links)]
-
-    def packet(self, net: Network) -> float | None:
-        """Packet size [bit] by which values are read, where all that are set have the same."""
-        sizes = {to_si(net.given("link", name)["packet"], "bit/packet") for name in self.links}
-        return sizes.pop() if len(sizes) == 1 else None
 
 
 def find_targets(net: Network, grid: Any) -> dict[str, Target]:
@@ -223,67 +193,22 @@ def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, An
         If a value is not one that its place can take.
     """
     pairs = [(target, values[axis]) for axis, target in targets.items()]
-    new: dict[tuple[str, str], dict[str, Any]] = {}
-    # A law first, then its parameters.
-    for target, value in sorted(pairs, key=lambda pair: pair[0].kind != "law"):
-        for kind, names in (("link", target.links), ("flow", target.flows)):
-            for name in names:
-                _collect(new.setdefault((kind, name), {}), net, kind, name, target, value)
-    for (kind, name), changes in sorted(new.items(), key=lambda one: one[0][0] == "flow"):
-        if changes:
-            net = getattr(net, f"with_{kind}")(name, **changes)
+    new = Parameters(net)
+    for target, value in pairs:
+        if target.kind not in ("rtt", "trip", "count", "option"):
+            new.put(target, value)
+    net = new.network()
     for target, value in reversed(pairs):
         if target.kind == "rtt":
-            net = _with_rtt(net, value)
+            new = Parameters(net)
+            new.scale(value)
+            net = new.network()
         elif target.kind == "trip":
             net = _with_trips(net, target.flows, value)
     for target, value in pairs:
         if target.kind == "count":
             net = _with_copies(net, target.flows, value)
     return net
-
-
-@lru_cache(maxsize=4096)
-def _with_parameter(law: Law, key: str, value: float) -> Law:
-    """The law with that value: points share their laws, since checking a law takes milliseconds."""
-    return law(**{key: value})
-
-
-def _collect(
-    new: dict[str, Any], net: Network, kind: str, name: str, target: Target, value: Any
-) -> None:
-    """Add to the changed arguments of a flow or link."""
-    if target.kind in ("argument", "law"):
-        new[target.key] = value
-    elif target.kind == "seconds":
-        new[target.key] = f"{value!r} s"
-    elif target.kind == "parameter":
-        law = new.get("law", getattr(net, f"{kind}s")[name].law)
-        new["law"] = _with_parameter(law, target.key, value)
-    elif target.kind == "initial":
-        state = target.key.removeprefix("initial.")
-        given = new.get("initial", net.given(kind, name)["initial"]) or {}
-        clash = ("q", "backlog") if state in ("q", "backlog") else ()
-        new["initial"] = {**{k: v for k, v in given.items() if k not in clash}, state: value}
-
-
-def _with_rtt(net: Network, rtt: float) -> Network:
-    """All propagation delays in proportion, so that every flow's round trip takes `rtt`."""
-    now = {net.base_rtt(f) for f in net.flows}
-    if len(now) != 1 or not min(now) > 0:
-        raise InvalidInput(
-            "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; "
-            f"sweep that of one flow, such as '{next(iter(net.flows))}.rtt', or delay, or give a "
-            "function that builds the network"
-        )
-    factor = rtt / now.pop()
-    for name, link in net.links.items():
-        net = net.with_link(name, delay=factor * link.delay)
-    changes = {}
-    for name, flow in net.flows.items():
-        back = None if flow.return_delay is None else factor * flow.return_delay
-        changes[name] = {"access_delay": factor * flow.access_delay, "return_delay": back}
-    return net.with_flows(changes)
 
 
 def _with_trips(net: Network, flows: tuple[str, ...], rtt: float) -> Network:

@@ -165,6 +165,16 @@ class Variable:
         boolean = array.dtype.kind == "b"
         return cls(kind, boolean, array.shape, value.dims, value.coords, value.attrs)
 
+    def places(self, rows: Any, net: Network) -> Any:
+        """Return where values for each flow or link of a network belong in some rows of the
+        results.
+        """
+        for dim, labels in self.coords.items():
+            numbers = {label: k for k, label in enumerate(labels)}
+            names = net.flow_names if dim == "flow" else net.link_names
+            return np.ix_(rows, [numbers[name] for name in names])
+        return rows
+
     def fill(self, value: Value, row: Any, name: str) -> None:
         """Put a value into its row of the results.
 

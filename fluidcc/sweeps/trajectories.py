@@ -174,12 +174,9 @@ class Trajectories:
     ) -> None:
         """Put statistics where they belong among those of all points, flows and links."""
         for m in measures:
-            ((dim, labels),) = self.task.schema[m.name].coords.items()
-            names = place.net.flow_names if dim == "flow" else place.net.link_names
-            numbers = {label: k for k, label in enumerate(labels)}
+            where = self.task.schema[m.name].places(rows, place.net)
             first = place.structure.first[m.key]
-            columns = [numbers[name] for name in names]
-            into.values[m.name][np.ix_(rows, columns)] = out[:, first : first + len(names)]
+            into.values[m.name][where] = out[:, first : first + where[1].size]
 
     def _why(self, number: int) -> str:
         """Why a run failed, as `simulate` says it."""

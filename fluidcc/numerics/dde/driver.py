@@ -33,26 +33,27 @@ from fluidcc.numerics.dde.events import (
     watch,
 )
 from fluidcc.numerics.dde.past import (
+    NO_ORDER,
     add_piece,
     add_point,
     ask,
     fail,
     forget,
+    inside,
     land,
     locate,
     look_up,
     next_landing,
-    polynomial,
     slope,
 )
-from fluidcc.numerics.dde.state import Run
+from fluidcc.numerics.dde.state import Floats, Run
 from fluidcc.numerics.dde.step import EPS, attempt, expected_slope
+from fluidcc.numerics.layout import at, clear, copy
 
-__all__ = ["advance", "room"]
+__all__ = ["CROWD", "advance"]
 
-_CROWD = 200  # so many discontinuities at one time are an accumulation
+CROWD = 200  # so many discontinuities at one time are an accumulation
 _PACE = 10_000  # steps between two checks of the pace
-_NO_ORDER = 1 << 40  # no discontinuity
 
 
 @njit(entry=True)
@@ -77,25 +78,18 @@ def advance(run: Run, begin: bool, steps: int) -> int:
     return s.PAUSED
 
 
-@njit(entry=True)
-def room(watchers: int, timed: int) -> int:
-    """How many mesh points, jumps or events one step may record at most."""
-    return (_CROWD + 10) * watchers + timed + 2
-
-
 @njit()
 def _full(run: Run) -> bool:
     """Whether what one step may record could find no room."""
     if not run.keep:
         forget(run, run.t - run.longest)
-    some = room(run.n_watchers, run.n_timed)
     return (
-        run.n_pieces >= run.most_pieces
-        or run.n_points + 2 > run.most_points
-        or run.n_landed + 2 > run.most_landed
-        or run.n_jumps + some > run.most_jumps
-        or run.n_hits + some > run.most_hits
-        or (not run.sampling and run.n_mesh + some > run.most_mesh)
+        run.n_pieces + run.margin > run.most_pieces
+        or run.n_points + run.margin > run.most_points
+        or run.n_landed + run.margin > run.most_landed
+        or run.n_jumps + run.margin > run.most_jumps
+        or run.n_hits + run.margin > run.most_hits
+        or run.n_mesh + run.margin > run.most_mesh
     )
 
 
@@ -110,16 +104,14 @@ def _begin(run: Run) -> None:
             add_point(run, run.break_t[k], run.break_order[k], False)
         run.next_break = k + 1
     _mesh(run)
-    highest = run.max_order
+    highest, span = run.max_order, run.t_end - run.t
     run.max_order = max(highest, 2)  # the initial point always counts
     jumps = run.n_timed > 0 and run.timed_t[0] <= run.t + run.tolerance
     add_point(run, run.t, 0 if jumps else 1, False)
     run.max_order = highest
     run.initial = run.n_points - 1
-    if run.function[s.LAGS] == 0:
-        locate(run, run.tolerance)
-    else:
-        locate(run, 1e-9 * max(run.t_end - run.t, run.scale))
+    probe = run.tolerance if run.function[s.LAGS] == 0 else 1e-9 * max(span, run.scale)
+    locate(run, probe)
     _timed_jumps(run)
     _values_now(run, run.t)
     for i in range(run.n_watchers):
@@ -135,11 +127,10 @@ def _begin(run: Run) -> None:
 @njit()
 def _rate(run: Run, t: float) -> None:
     """The right-hand side of the present state."""
-    for i in range(run.n):
-        run.stage[i] = run.y[i]
+    copy(run.stage, run.y, run.n)
     slope(run, t, t, 1.0, run.y, run.flat)
+    copy(run.rate, run.out, run.n)
     for i in range(run.n):
-        run.rate[i] = run.out[i]
         if not math.isfinite(run.out[i]):
             fail(run, s.BAD_RATE, i, run.t)
 
@@ -159,10 +150,10 @@ def _first_step(run: Run) -> float:
         d1 += (run.rate[i] / run.allowed[i]) ** 2
     d0, d1 = math.sqrt(d0 / n), math.sqrt(d1 / n)
     h0 = min(1e-6 * span if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, span)
+    clear(run.q, 4 * n)
     for i in range(n):
-        run.stage[i] = run.y[i] + h0 * run.rate[i]
-        for c in range(4):
-            run.q[4 * i + c] = h0 * run.rate[i] if c == 0 else 0.0
+        run.q[4 * i] = h0 * run.rate[i]
+        run.stage[i] = run.y[i] + run.q[4 * i]
     slope(run, run.t + h0, run.t, h0, run.y, run.q)
     for i in range(n):
         d2 += ((run.out[i] - run.rate[i]) / run.allowed[i]) ** 2
@@ -217,50 +208,35 @@ def _accept(run: Run, cut: float, end: float, kink: bool) -> None:
     """
     u, found = min(cut, 1.0), cut <= 1.0
     _observe(run)
-    for i in range(run.n):
-        run.rate[i] = run.k[6 * run.n + i]
-        run.stage[i] = polynomial(run.y, run.q, i, i, u) if found else run.y_end[i]
+    copy(run.rate, at(run.k, 6 * run.n), run.n)
+    if found:
+        inside(run, u, run.y_end)
     if end - run.t > run.tolerance or not found:
         add_piece(run, end)
         run.steps += 1
         run.crowd = 0
         _sample(run, end)
-        for i in range(run.n):
-            run.y[i] = run.stage[i]
-        for i in range(4 * run.n):
-            run.before_q[i] = run.q[i]
+        copy(run.y, run.y_end, run.n)
+        copy(run.before_q, run.q, 4 * run.n)
         run.t, run.before_h, run.cut, run.smooth = end, run.h, u, True
         _mesh(run)
     order = min(_stop_all(run), _due(run))
     if kink:  # with many lags, its images cost more as mesh points than under error control
         order = min(order, 1 if run.few else run.max_order)
-    if found or order < _NO_ORDER:
+    if found or order < NO_ORDER:
         _kink(run, min(order, run.max_order + 1))
 
 
 @njit()
 def _observe(run: Run) -> None:
-    """Note the signs of watchers after the step, and the events that do not end it, in order."""
+    """Note the signs of watchers after the step, and the events that do not end it."""
     for k in range(run.n_found):
-        if run.found_what[k] < run.n_watchers:
-            run.sign[run.found_what[k]] = run.found_side[k]
-    last, lowest = -1, -math.inf
-    while True:  # the next in order of time
-        best = -1
-        for k in range(run.n_found):
-            u = run.found_u[k]
-            if run.found_kind[k] != HIT or u < lowest or (u == lowest and k <= last):
-                continue
-            if best < 0 or u < run.found_u[best]:
-                best = k
-        if best < 0:
-            return
-        last, lowest = best, run.found_u[best]
-        i = run.found_what[best]
-        if run.kind[i] == s.EVENT and counts(run, i, run.found_side[best]):
-            for j in range(run.n):
-                run.stage[j] = polynomial(run.y, run.q, j, j, lowest)
-            _hit(run, i, run.t + lowest * run.h)
+        i, u, side = run.found_what[k], run.found_u[k], run.found_side[k]
+        if i < run.n_watchers:
+            run.sign[i] = side
+        if run.found_kind[k] == HIT and run.kind[i] == s.EVENT and counts(run, i, side):
+            inside(run, u, run.stage)
+            _hit(run, i, run.t + u * run.h, run.stage)
 
 
 @njit()
@@ -350,7 +326,7 @@ def _mismatch(run: Run) -> float:
 @njit()
 def _stop_all(run: Run) -> int:
     """Act on all that ended the step; the order of the discontinuity it makes."""
-    order = _NO_ORDER
+    order = NO_ORDER
     for k in range(run.n_found):
         if run.found_kind[k] == STOPS:
             order = min(order, _stop(run, run.found_what[k], run.found_side[k]))
@@ -382,12 +358,10 @@ def _switch(run: Run, i: int, way: int) -> None:
 def _fire(run: Run, i: int) -> int:
     """A terminal event or one with a jump has occurred; the order of what it makes."""
     if run.kind[i] == s.EVENT:
-        for j in range(run.n):
-            run.stage[j] = run.y[j]
-        _hit(run, i, run.t)
+        _hit(run, i, run.t, run.y)
         if run.terminal[i] > 0 and run.seen[i] >= run.terminal[i]:
             run.finished = True
-        return _NO_ORDER
+        return NO_ORDER
     _jump(run, run.number[i])
     if accumulates(run, i):
         fail(run, s.FASTER_JUMPS, run.number[i], run.t)
@@ -396,18 +370,14 @@ def _fire(run: Run, i: int) -> int:
 
 @njit()
 def _jump(run: Run, number: int) -> None:
-    for i in range(run.n):
-        run.stage[i] = run.y[i]
+    copy(run.stage, run.y, run.n)
     if run.change_delayed[number]:
         look_up(run, run.t, run.t, 1.0, run.y, run.flat)
     ask(run, s.OTHERS + run.n_watchers + number, run.t)
-    finite = True
     for i in range(run.n):
-        finite = finite and math.isfinite(run.out[i])
-    if not finite:
-        fail(run, s.BAD_JUMP, number, run.t)
-    for i in range(run.n):
-        run.y[i] = run.out[i]
+        if not math.isfinite(run.out[i]):
+            fail(run, s.BAD_JUMP, number, run.t)
+    copy(run.y, run.out, run.n)
     run.jump_t[run.n_jumps] = run.t
     run.n_jumps += 1
     _mesh(run)
@@ -425,7 +395,7 @@ def _timed_jumps(run: Run) -> bool:
 @njit()
 def _due(run: Run) -> int:
     """The least order of the discontinuities that were expected at this time."""
-    order = min(land(run), _NO_ORDER)
+    order = land(run)
     while run.next_break < run.n_breaks and run.break_t[run.next_break] <= run.t + run.tolerance:
         order = min(order, run.break_order[run.next_break])
         run.next_break += 1
@@ -436,7 +406,7 @@ def _due(run: Run) -> int:
 def _kink(run: Run, order: int) -> None:
     """Begin a new smooth interval here, with a discontinuity of that order behind it."""
     run.crowd += 1
-    if run.crowd > _CROWD:
+    if run.crowd > CROWD:
         fail(run, s.CROWDED, run.crowd, run.t)
     add_point(run, run.t, order, True)
     run.smooth = False
@@ -449,8 +419,7 @@ def _kink(run: Run, order: int) -> None:
 @njit()
 def _values_now(run: Run, t: float) -> None:
     """Put every watcher's value at a mesh point, on its later side, into `value`."""
-    for i in range(run.n):
-        run.stage[i] = run.y[i]
+    copy(run.stage, run.y, run.n)
     if run.look_back:
         look_up(run, t, t, 1.0, run.y, run.flat)
     for i in range(run.n_watchers):
@@ -464,7 +433,7 @@ def _settle(run: Run) -> bool:
     A value that has not jumped is left alone: just after its zero, its sign is rounding.
     """
     jumped = False
-    for _ in range(_CROWD):
+    for _ in range(CROWD):
         again = False
         _values_now(run, run.t)
         for i in range(run.n_watchers):
@@ -480,9 +449,7 @@ def _settle(run: Run) -> bool:
             if stops(run, i, new):
                 again = _fire(run, i) == 0 or again
             elif run.kind[i] == s.EVENT and counts(run, i, new):
-                for j in range(run.n):
-                    run.stage[j] = run.y[j]
-                _hit(run, i, run.t)
+                _hit(run, i, run.t, run.y)
         jumped = jumped or again
         if not again:
             return jumped
@@ -498,30 +465,25 @@ def _mesh(run: Run) -> None:
     """A mesh point, or the other side of one at which the state jumped."""
     if run.sampling:
         return
-    k = run.n_mesh
-    run.mesh_t[k] = run.t
-    for i in range(run.n):
-        run.mesh_y[run.n * k + i] = run.y[i]
-    run.n_mesh = k + 1
+    run.mesh_t[run.n_mesh] = run.t
+    copy(at(run.mesh_y, run.n * run.n_mesh), run.y, run.n)
+    run.n_mesh += 1
 
 
 @njit()
 def _sample(run: Run, end: float) -> None:
     """Values at the given times before `end` (at `end` itself a jump may still come)."""
-    while run.sampling and run.n_mesh < run.n_samples and run.sample_t[run.n_mesh] < end:
-        k = run.n_mesh
-        u = (run.sample_t[k] - run.t) / run.h
-        for i in range(run.n):
-            run.mesh_y[run.n * k + i] = polynomial(run.y, run.q, i, i, u)
-        run.n_mesh = k + 1
+    while run.n_mesh < run.n_samples and run.sample_t[run.n_mesh] < end:
+        u = (run.sample_t[run.n_mesh] - run.t) / run.h
+        inside(run, u, at(run.mesh_y, run.n * run.n_mesh))
+        run.n_mesh += 1
 
 
 @njit()
-def _hit(run: Run, i: int, t: float) -> None:
-    """An event has occurred, at the state in the frame."""
+def _hit(run: Run, i: int, t: float, y: Floats) -> None:
+    """An event has occurred, at state y."""
     k = run.n_hits
     run.hit_event[k], run.hit_t[k] = run.number[i], t
-    for j in range(run.n):
-        run.hit_y[run.n * k + j] = run.stage[j]
+    copy(at(run.hit_y, run.n * k), y, run.n)
     run.seen[i] += 1
     run.n_hits = k + 1

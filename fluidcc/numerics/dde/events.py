@@ -21,9 +21,9 @@ from fluidcc.numerics.dde.past import (
     ask,
     fail,
     high_end,
+    inside,
     look_up,
     low_end,
-    polynomial,
 )
 from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.dde.step import EPS
@@ -87,8 +87,7 @@ def look(run: Run, u: float) -> float:
     frame; return the time.
     """
     t = run.t + u * run.h
-    for i in range(run.n):
-        run.stage[i] = polynomial(run.y, run.q, i, i, u)
+    inside(run, u, run.stage)
     if run.look_back:
         look_up(run, t, run.t, run.h, run.y, run.q)
     elif run.function[s.LAGS] != 0:

@@ -138,6 +138,11 @@ class Function:
     names: tuple[str, ...]  # of its arguments: "t", "y", "Z", "modes", "args"
     count: int  # how many numbers it returns
 
+    @property
+    def delayed(self) -> bool:
+        """Whether it reads delayed states."""
+        return "Z" in self.names
+
     def __call__(self, frame: Frame, t: float) -> Array:
         """Its value on what stands in the frame, called from Python."""
         given = [frame.shaped[name].copy() for name in self.names if name not in ("t", "args")]

@@ -16,13 +16,14 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.state import Floats, Run
+from fluidcc.numerics.layout import at, copy
 
 __all__ = [
-    "add_piece", "add_point", "arguments", "ask", "fail", "forget", "high_end", "land", "locate",
-    "look_up", "low_end", "next_landing", "polynomial", "slope",
+    "NO_ORDER", "add_piece", "add_point", "arguments", "ask", "fail", "forget", "high_end",
+    "inside", "land", "locate", "look_up", "low_end", "next_landing", "polynomial", "slope",
 ]  # fmt: skip
 
-_NONE = 1 << 62  # no point: this lag carries none forward
+NO_ORDER = 1 << 62  # no discontinuity
 
 
 @njit()
@@ -46,6 +47,13 @@ def polynomial(y: Floats, q: Floats, i: int, j: int, u: float) -> float:
     return y[i] + u * (q[c] + u * (q[c + 1] + u * (q[c + 2] + u * q[c + 3])))
 
 
+@njit()
+def inside(run: Run, u: float, target: Floats) -> None:
+    """Put the state at u in the trial step into an array."""
+    for i in range(run.n):
+        target[i] = polynomial(run.y, run.q, i, i, u)
+
+
 # --- pieces ---------------------------------------------------------------------------------------
 
 
@@ -54,35 +62,30 @@ def add_piece(run: Run, end: float) -> None:
     """Keep the trial step, up to its end or before."""
     i, n = run.n_pieces, run.n
     run.piece_t[i], run.piece_h[i] = run.t, run.h
-    for k in range(n):
-        run.piece_y[n * i + k] = run.y[k]
-    for k in range(4 * n):
-        run.piece_q[4 * n * i + k] = run.q[k]
+    copy(at(run.piece_y, n * i), run.y, n)
+    copy(at(run.piece_q, 4 * n * i), run.q, 4 * n)
     run.n_pieces = i + 1
 
 
 @njit()
-def forget(run: Run, before: float) -> bool:
+def forget(run: Run, before: float) -> None:
     """Drop the pieces that end before that time, if they are at least half of a full store."""
-    if run.n_pieces < run.most_pieces:
-        return False
+    if run.n_pieces + run.margin <= run.most_pieces:
+        return
     drop = 0
     while drop + 1 < run.n_pieces and run.piece_t[drop + 1] <= before:
         drop += 1
     if drop < run.n_pieces // 2:
-        return False
+        return
     n, left = run.n, run.n_pieces - drop
-    for i in range(left):
-        run.piece_t[i], run.piece_h[i] = run.piece_t[drop + i], run.piece_h[drop + i]
-    for i in range(n * left):
-        run.piece_y[i] = run.piece_y[n * drop + i]
-    for i in range(4 * n * left):
-        run.piece_q[i] = run.piece_q[4 * n * drop + i]
+    copy(run.piece_t, at(run.piece_t, drop), left)
+    copy(run.piece_h, at(run.piece_h, drop), left)
+    copy(run.piece_y, at(run.piece_y, n * drop), n * left)
+    copy(run.piece_q, at(run.piece_q, 4 * n * drop), 4 * n * left)
     for j in range(run.m):
         run.cursor[j] -= drop
     run.n_pieces = left
     run.base += drop
-    return True
 
 
 @njit()
@@ -198,8 +201,8 @@ def next_landing(run: Run) -> float:
 
 @njit()
 def land(run: Run) -> int:
-    """Move on the lags whose landings are due; the order of the discontinuity, or `_NONE`."""
-    order = _NONE
+    """Move on the lags whose landings are due; the order of the discontinuity, or `NO_ORDER`."""
+    order = NO_ORDER
     if run.function[s.LAGS] != 0:
         return order
     for j in range(run.m):
@@ -244,27 +247,27 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
     m, n, z, stage, n_read, initial = run.m, run.n, run.z, run.stage, run.n_read, run.initial
     pieces_y, pieces_q, constant = run.piece_y, run.piece_q, run.function[s.LAGS] == 0
     for j in range(m):
-        at, top, k = run.at[j], run.top[j], run.branch[j]
+        then, top, k = run.at[j], run.top[j], run.branch[j]
         if constant and run.lag[j] == 0:
             for i in range(n_read):
                 z[i * m + j] = stage[top + i]
         elif k <= initial:
             if run.function[s.HISTORY] != 0:
-                _history(run, at, low_end(run, k), high_end(run, k))
+                _history(run, then, low_end(run, k), high_end(run, k))
             for i in range(n_read):
                 z[i * m + j] = run.past[top + i]
         else:
             first = max(run.point_piece[k - 1] - run.base, 0)
             newest = k == run.n_points
-            if newest and (at > now or first >= run.n_pieces):
-                implicit = implicit or at > now
-                u = (at - now) / width
+            if newest and (then > now or first >= run.n_pieces):
+                implicit = implicit or then > now
+                u = (then - now) / width
                 for i in range(n_read):
                     z[i * m + j] = polynomial(y, q, top + i, top + i, u)
                 continue
             end = run.n_pieces if newest else run.point_piece[k] - run.base
-            p = _piece(run, j, at, first, max(end, first + 1))
-            u = (at - run.piece_t[p]) / run.piece_h[p]
+            p = _piece(run, j, then, first, max(end, first + 1))
+            u = (then - run.piece_t[p]) / run.piece_h[p]
             for i in range(n_read):
                 place = n * p + top + i
                 z[i * m + j] = polynomial(pieces_y, pieces_q, place, place, u)
@@ -285,8 +288,7 @@ def slope(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) ->
 @njit()
 def locate(run: Run, probe: float) -> None:
     """Set every branch from scratch: where the arguments are a little after the present."""
-    for i in range(run.n):
-        run.stage[i] = run.y[i]
+    copy(run.stage, run.y, run.n)
     arguments(run, run.t + probe)
     for j in range(run.m):
         k = 0

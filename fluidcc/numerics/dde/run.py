@@ -14,25 +14,24 @@ from typing import Any
 
 import numpy as np
 from numba import config
-from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import Progress, look, unless
 from fluidcc.numerics.compiling import global_compiler_lock
 from fluidcc.numerics.dde import state as s
-from fluidcc.numerics.dde.driver import advance, room
+from fluidcc.numerics.dde.driver import CROWD, advance
 from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout, is_compiled
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
 from fluidcc.numerics.dde.state import Run, Stop
-from fluidcc.numerics.tableaus import Tableau
 
-__all__ = ["FEW", "Change", "Problem", "Watcher", "solve", "solve_many"]
+__all__ = ["FEW", "Problem", "Watcher", "solve", "solve_many"]
 
 FEW = 4  # lags: so many carry every discontinuity on as far as the order of the method
 _EPS = float(np.finfo(float).eps)
 _PAUSE = 0.2  # seconds between two returns to Python
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 _STORE = 64  # pieces and points that there is room for at first
+_BOUNDLESS = 1 << 62
 
 
 @dataclass
@@ -42,53 +41,34 @@ class Watcher:
     kind: int  # `state.EVENT`, `JUMP` or `SWITCH`
     number: int  # among those of its kind
     function: Function
-    delayed: bool
     direction: int
     terminal: int
-
-
-@dataclass
-class Change:
-    """What a jump makes of the state."""
-
-    function: Function
-    delayed: bool
 
 
 @dataclass
 class Problem:
     """A delay equation to solve, every argument in its normal form."""
 
-    t0: float
-    tf: float
-    start: Array  # the state at t0
+    numbers: dict[str, Any]  # by name in `Run`, those that no run of many has to itself
+    start: Array  # the state at the beginning
     history: Function | None  # None: the state was the same before
     lags: Array | Function
-    count: int  # how many lags
-    lag_states: NDArray[np.int64] | None  # the state that each lag is read for, None: all of them
     fun: Function
     args: tuple[object, ...]
     layout: Layout
-    pair: Tableau
     t_eval: Array | None
     dense_output: bool
     watchers: list[Watcher]
-    changes: list[Change]
+    changes: list[Function]  # what each jump makes of the state
     events: int | None  # how many, None: not asked for
     timed: list[tuple[float, int]]  # jumps at given times, in order
     breaks: list[tuple[float, int]]  # (time, order), in order: known discontinuities
-    rtol: float
-    atol: Array
-    max_step: float
-    first_step: float | None
-    max_steps: int
-    max_order: int
-    functions: list[Function] = field(init=False)
+    functions: list[Function | None] = field(init=False)
 
     def __post_init__(self) -> None:
         lags = self.lags if isinstance(self.lags, Function) else None
-        watched = [w.function for w in self.watchers] + [c.function for c in self.changes]
-        self.functions = [self.fun, lags, self.history, *watched]  # type: ignore[list-item]
+        watched = [w.function for w in self.watchers]
+        self.functions = [self.fun, lags, self.history, *watched, *self.changes]
 
 
 def solve(problem: Problem) -> DdeResult:
@@ -107,9 +87,9 @@ def solve(problem: Problem) -> DdeResult:
             if frame.error is not None:
                 raise frame.error
             if code == s.USER:
-                problem.functions[run.where](frame, run.when)  # raises what the function raised
-                what = problem.functions[run.where].what
-                raise InvalidInput(f"{what} failed at t = {run.when:.10g}; mend it")
+                function: Any = problem.functions[run.where]
+                function(frame, run.when)  # raises what the function raised
+                raise InvalidInput(f"{function.what} failed at t = {run.when:.10g}; mend it")
             if code == s.GROW:
                 _grow(run)
             elif code != s.PAUSED:
@@ -159,27 +139,22 @@ def _entry() -> Callable[[Run, bool, int], int]:
 
 def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     """The state of a run before its first step, and what must be kept as long as it runs."""
-    run, n, m = Run(), p.start.size, p.count
-    run.n, run.m, run.n_read = n, m, n if p.lag_states is None else 1
-    run.t, run.t_end, run.rtol, run.atol = p.t0, p.tf, p.rtol, p.atol
-    run.max_step, run.first_step = p.max_step, p.first_step or 0.0
-    run.max_steps, run.max_order, run.few = p.max_steps, p.max_order, m <= FEW
-    run.scale = max(abs(p.t0), abs(p.tf))
+    run = Run()
+    for name, value in p.numbers.items():
+        setattr(run, name, value)
+    n, m, w = run.n, run.m, len(p.watchers)
+    run.scale = max(abs(run.t), abs(run.t_end))
     run.tolerance = 64 * _EPS * run.scale
     run.aside = run.tolerance / 4
-    constant = p.lags if isinstance(p.lags, np.ndarray) else np.zeros(m)
-    run.lag = constant
+    run.few = m <= FEW
+    run.lag = constant = p.lags if isinstance(p.lags, np.ndarray) else np.zeros(m)
     run.keep = p.dense_output or isinstance(p.lags, Function)
     run.longest = constant.max(initial=0.0)
-    run.shortest = 0.0
     if isinstance(p.lags, np.ndarray):
         run.shortest = constant[constant > 0].min(initial=math.inf)
-    run.top = np.zeros(m, dtype=np.int64) if p.lag_states is None else p.lag_states
-    for name in "ABCEP":
-        setattr(run, name, np.ravel(getattr(p.pair, name)))
     run.out, run.stage = frame.views["out"], frame.views["y"]
     run.z, run.modes = frame.views["Z"], frame.views["modes"]
-    w, scans = len(p.watchers), len(p.watchers) + 2 * m
+    scans = w + 2 * m
     floats = dict.fromkeys(("y", "past", "rate", "y_end", "allowed"), n)
     floats |= dict.fromkeys(("q", "guess", "flat", "before_q"), 4 * n)
     floats |= dict.fromkeys(("size", "switched", "fired", "interval", "since", "value_before"), w)
@@ -193,76 +168,62 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     run.switched[:], run.fired[:] = math.nan, -math.inf
     run.interval[:] = run.since[:] = math.inf
     run.before_h, run.last_error = 1.0, 1e-4
-    run.suspect, run.paced_at, run.earliest = -math.inf, p.t0, math.inf
+    run.suspect, run.paced_at, run.earliest = -math.inf, run.t, math.inf
     _prepare_known(run, p)
-    _prepare_watchers(run, p)
-    _prepare_records(run, p)
+    _prepare_stores(run, p)
     return run, _functions(run, p, frame)
 
 
 def _prepare_known(run: Run, p: Problem) -> None:
-    run.n_breaks, run.n_timed = len(p.breaks), len(p.timed)
-    run.break_t, run.break_order = _columns(p.breaks)
-    run.timed_t, run.timed_jump = _columns(p.timed)
+    """What is watched, and what is known to come."""
+    run.n_watchers, run.n_breaks, run.n_timed = len(p.watchers), len(p.breaks), len(p.timed)
+    run.look_back = any(one.function.delayed for one in p.watchers)
+    for name in ("kind", "number", "direction", "terminal"):
+        setattr(run, name, [getattr(one, name) for one in p.watchers])
+    run.change_delayed = [change.delayed for change in p.changes]
+    run.break_t, run.break_order = np.reshape(p.breaks, (-1, 2)).T
+    run.timed_t, run.timed_jump = np.reshape(p.timed, (-1, 2)).T
 
 
-def _columns(rows: list[tuple[float, int]]) -> tuple[Array, NDArray[np.int64]]:
-    return np.array([t for t, _ in rows], float), np.array([k for _, k in rows], np.int64)
-
-
-def _prepare_watchers(run: Run, p: Problem) -> None:
-    w = p.watchers
-    run.n_watchers, run.n_changes = len(w), len(p.changes)
-    run.look_back = any(one.delayed for one in w)
-    for name in ("kind", "number", "delayed", "direction", "terminal"):
-        setattr(run, name, np.array([getattr(one, name) for one in w], dtype=np.int64))
-    run.change_delayed = np.array([c.delayed for c in p.changes], dtype=np.int64)
-
-
-#: what grows: how many there are and may be, and the arrays, with numbers an entry as text
+#: what grows: how many there are and may be, and the arrays, with numbers an entry for each state,
+#: or 0 where an entry is one number
 _STORES = {
-    "pieces": {"piece_t": "1", "piece_h": "1", "piece_y": "n", "piece_q": "4n"},
-    "points": {"point_t": "1", "point_order": "1", "point_piece": "1"},
-    "mesh": {"mesh_t": "1", "mesh_y": "n"},
-    "hits": {"hit_event": "1", "hit_t": "1", "hit_y": "n"},
-    "jumps": {"jump_t": "1"},
-    "landed": {"landed_t": "1", "landed_order": "1"},
+    "pieces": {"piece_t": 0, "piece_h": 0, "piece_y": 1, "piece_q": 4},
+    "points": {"point_t": 0, "point_order": 0, "point_piece": 0},
+    "mesh": {"mesh_t": 0, "mesh_y": 1},
+    "hits": {"hit_event": 0, "hit_t": 0, "hit_y": 1},
+    "jumps": {"jump_t": 0},
+    "landed": {"landed_t": 0, "landed_order": 0},
 }
 
 
-def _prepare_records(run: Run, p: Problem) -> None:
-    some = room(run.n_watchers, run.n_timed)
-    first = {"pieces": _STORE, "points": _STORE + len(p.breaks), "landed": _STORE}
-    first |= {"mesh": 2 * _STORE + some, "hits": some, "jumps": some}
-    run.sampling = p.t_eval is not None
-    run.sample_t = np.zeros(0) if p.t_eval is None else p.t_eval
+def _prepare_stores(run: Run, p: Problem) -> None:
+    run.margin = (CROWD + 10) * run.n_watchers + run.n_timed + 2
+    sizes = dict.fromkeys(_STORES, max(_STORE, 2 * run.margin) + run.n_breaks)
     if p.t_eval is not None:
-        run.n_samples = first["mesh"] = p.t_eval.size
-    for store, size in first.items():
+        run.sampling, run.sample_t = True, p.t_eval
+        run.n_samples = sizes["mesh"] = p.t_eval.size
+    for store, size in sizes.items():
         _make_room(run, store, size)
+    if run.sampling:
+        run.most_mesh = _BOUNDLESS
 
 
 def _make_room(run: Run, store: str, size: int) -> None:
     """Give a store room for so many entries; those that are there stay."""
     setattr(run, f"most_{store}", size)
     for name, width in _STORES[store].items():
-        each = {"1": 1, "n": run.n, "4n": 4 * run.n}[width]
-        kind = np.int64 if Run.places[name][0] == "Ints" else np.float64
-        made = np.empty(size * each, dtype=kind)
-        old = run.arrays.get(name)
-        if old is not None:
-            made[: old.size] = old
+        made = np.zeros(size * (width * run.n or 1))
+        old = run.arrays.get(name, made[:0])
+        made[: old.size] = old
         setattr(run, name, made)
 
 
 def _grow(run: Run) -> None:
     """Double the stores in which one step may find no room."""
-    some = room(run.n_watchers, run.n_timed)
     for store in _STORES:
-        most, margin = getattr(run, f"most_{store}"), {"pieces": 1, "points": 2, "landed": 2}
-        if store == "mesh" and run.sampling:
-            continue
-        if getattr(run, f"n_{store}") + margin.get(store, some) > most:
+        most = getattr(run, f"most_{store}")
+        if getattr(run, f"n_{store}") + run.margin > most:
             _make_room(run, store, 2 * most)
 
 
@@ -286,10 +247,10 @@ def _address(function: Any) -> int:
 def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
     """The result of the run so far."""
     n, t, y = run.n, run.t, run.y.copy()
-    if p.t_eval is not None and run.n_mesh < run.n_samples and p.t_eval[run.n_mesh] <= t:
+    if run.n_mesh < run.n_samples and run.sample_t[run.n_mesh] <= t:
         run.mesh_y[n * run.n_mesh : n * run.n_mesh + n] = y
         run.n_mesh += 1
-    times = run.mesh_t if p.t_eval is None else p.t_eval
+    times = run.sample_t if run.sampling else run.mesh_t
     sol = None
     if p.dense_output:
         k, points = run.n_pieces, run.n_points
@@ -300,7 +261,7 @@ def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
         )  # fmt: skip
         known = zip(run.point_t[:points].tolist(), run.point_order[:points].tolist(), strict=True)
         before = p.start if p.history is None else p.history.function
-        sol = DdeSolution(before, pieces, p.t0, t, p.start, y, list(known))
+        sol = DdeSolution(before, pieces, p.numbers["t"], t, p.start, y, list(known))
     hit_times = hit_states = None
     if p.events is not None:
         which = run.hit_event[: run.n_hits]
@@ -338,9 +299,9 @@ def _message(p: Problem, run: Run, frame: Frame, code: int) -> str:
         )
     if code == s.TOO_MANY_STEPS:
         return (
-            f"{run.steps} steps were taken and t = {run.t:.10g} reached of {p.tf:.10g}, the last "
-            f"of {run.h:.3g}: raise max_steps, loosen rtol and atol, or look whether it is stiff "
-            "or slides along a jump of fun."
+            f"{run.steps} steps were taken and t = {run.t:.10g} reached of {run.t_end:.10g}, the "
+            f"last of {run.h:.3g}: raise max_steps, loosen rtol and atol, or look whether it is "
+            "stiff or slides along a jump of fun."
         )
     if code == s.COLLAPSE:
         return _collapse(p, run, frame, here)
@@ -381,7 +342,7 @@ def _collapse(p: Problem, run: Run, frame: Frame, here: str) -> str:
     if isinstance(p.lags, Function):
         frame.views["y"][:] = run.y_end
         lags = p.lags(frame, end)
-        if -lags.min(initial=1.0) > 1e-3 * p.rtol * max(abs(end), run.when):
+        if -lags.min(initial=1.0) > 1e-3 * run.rtol * max(abs(end), run.when):
             return (
                 f"lag {int(np.argmin(lags))} becomes negative after {here}: the state at t - lag "
                 f"would lie in the future; correct lags, or end t_span or declare a terminal "

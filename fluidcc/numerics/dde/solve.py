@@ -16,7 +16,7 @@ from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.functions import Array, Function, Layout, parameter_kinds
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution
-from fluidcc.numerics.dde.run import FEW, Change, Problem, Watcher, solve, solve_many
+from fluidcc.numerics.dde.run import FEW, Problem, Watcher, solve, solve_many
 from fluidcc.numerics.tableaus import METHODS
 
 __all__ = ["DdeResult", "DdeSolution", "solve_dde"]
@@ -246,18 +246,23 @@ def solve_dde(
     if isinstance(history, DdeSolution):
         breaks += [b for b in history.breaking_points if b[0] < t0]
     past = (n, count) if single is None else (count,)
+    relative, absolute = _tolerances(rtol, atol, n)
+    given: dict[str, Any] = {
+        "n": n, "m": count, "t": t0, "t_end": tf, "rtol": relative, "atol": absolute,
+        "n_read": n if single is None else 1, "top": np.zeros(count) if single is None else single,
+        "max_step": number(max_step, "max_step", "a positive time", above=0.0, infinite=True),
+        "max_steps": whole(max_steps, "max_steps", least=1), "max_order": max_order,
+        **{name: np.ravel(getattr(METHODS[method], name)) for name in "ABCEP"},
+    }  # fmt: skip
+    if first_step is not None:
+        given["first_step"] = number(first_step, "first_step", "a positive time", above=0.0)
     problem = Problem(
-        t0, tf, start,
-        Function(history, "history", ("t",), n) if callable(history) else None,
-        delays, count, single, _function(fun, "fun", names, n, len(args)), args,
-        Layout(max(n, count, 1), n, past, modes, parameter_kinds(args)), METHODS[method],
+        given, start, Function(history, "history", ("t",), n) if callable(history) else None,
+        delays, _function(fun, "fun", names, n, len(args)), args,
+        Layout(max(n, count, 1), n, past, modes, parameter_kinds(args)),
         _samples(t_eval, t0, tf), bool(dense_output), watchers, changes,
         None if events is None else sum(w.kind == s.EVENT for w in watchers), timed,
-        sorted(breaks), *_tolerances(rtol, atol, n),
-        number(max_step, "max_step", "a positive time", above=0.0, infinite=True),
-        None if first_step is None else number(first_step, "first_step", "a positive time",
-        above=0.0),
-        whole(max_steps, "max_steps", least=1), max_order,
+        sorted(breaks),
     )  # fmt: skip
     if not many:
         return solve(problem)
@@ -445,11 +450,11 @@ def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
 
 def _watchers(
     events: Any, jumps: Any, switches: Any, t0: float, tf: float, n: int, args: int
-) -> tuple[list[Watcher], list[Change], list[tuple[float, int]]]:
+) -> tuple[list[Watcher], list[Function], list[tuple[float, int]]]:
     watchers = [_watcher(s.EVENT, i, g, args) for i, g in enumerate(_listed("events", events))]
     for i, g in enumerate(_listed("switches", switches)):
         watchers.append(_watcher(s.SWITCH, i, g, args))
-    changes: list[Change] = []
+    changes: list[Function] = []
     timed: list[tuple[float, int]] = []
     for i, jump in enumerate(_listed("jumps", jumps)):
         try:
@@ -467,10 +472,7 @@ def _watchers(
             watchers.append(_watcher(s.JUMP, i, when, args))
         else:
             timed += [(t, i) for t in _times(when, f"jumps[{i}]", t0, tf)]
-        delayed = bool(getattr(change, "delayed", False))
-        names = ("t", "y", "Z", "args") if delayed else ("t", "y", "args")
-        what = f"the change of jump {i}"
-        changes.append(Change(_function(change, what, names, n, args), delayed))
+        changes.append(_watching(change, f"the change of jump {i}", n, args))
     return watchers, changes, sorted(timed, key=lambda pair: pair[0])
 
 
@@ -500,7 +502,11 @@ def _watcher(kind: int, index: int, g: Any, args: int) -> Watcher:
     terminal = getattr(g, "terminal", None)
     if not isinstance(terminal, bool | np.bool_ | None):
         terminal = whole(terminal, f"terminal of {what}")
-    delayed = bool(getattr(g, "delayed", kind == s.SWITCH))
-    names = ("t", "y", "Z", "args") if delayed else ("t", "y", "args")
-    function = _function(g, what, names, 1, args)
-    return Watcher(kind, index, function, delayed, int(np.sign(direction)), int(terminal or 0))
+    function = _watching(g, what, 1, args, kind == s.SWITCH)
+    return Watcher(kind, index, function, int(np.sign(direction)), int(terminal or 0))
+
+
+def _watching(given: Any, what: str, count: int, args: int, delayed: bool = False) -> Function:
+    """A function of (t, y), or of (t, y, Z) where its attribute ``delayed`` says so."""
+    late = ["Z"] if getattr(given, "delayed", delayed) else []
+    return _function(given, what, ("t", "y", *late, "args"), count, args)

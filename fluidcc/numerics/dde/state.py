@@ -40,6 +40,7 @@ class Run(Scattered):
     first_step: float  # 0: to be chosen
     max_steps: int
     max_order: int  # the highest order of a discontinuity that is landed on
+    margin: int  # entries that one step may add to a store at most
     few: int  # whether the lags are so few that kinks which are found are carried on
     keep: int  # whether the whole past is kept
     scale: float  # of times
@@ -129,11 +130,9 @@ class Run(Scattered):
 
     # --- watchers: events, functions that trigger jumps, switches ---------------------------------
     n_watchers: int
-    n_changes: int
     look_back: int  # whether any of them reads delayed states
     kind: Ints
     number: Ints  # among those of its kind
-    delayed: Ints
     direction: Ints
     terminal: Ints  # how many occurrences end the run; 0: none
     seen: Ints  # occurrences

@@ -18,8 +18,9 @@ import math
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.dde import state as s
-from fluidcc.numerics.dde.past import polynomial, slope
+from fluidcc.numerics.dde.past import inside, slope
 from fluidcc.numerics.dde.state import Run
+from fluidcc.numerics.layout import at, clear, copy
 
 __all__ = ["EPS", "attempt", "expected_slope"]
 
@@ -35,9 +36,9 @@ def _predict(run: Run) -> None:
     """
     g, old, u, r = run.guess, run.before_q, run.cut, run.h / run.before_h
     if not run.smooth or run.h > 2 * run.before_h or run.h <= run.shortest:
+        clear(g, 4 * run.n)
         for i in range(run.n):
             g[4 * i] = run.h * run.rate[i]
-            g[4 * i + 1] = g[4 * i + 2] = g[4 * i + 3] = 0.0
         return
     for i in range(0, 4 * run.n, 4):  # p(cut + r v) - p(cut) in powers of v
         a, b, c, d = old[i], old[i + 1], old[i + 2], old[i + 3]
@@ -60,20 +61,18 @@ def expected_slope(run: Run, i: int) -> float:
 @njit()
 def _stages(run: Run) -> bool:
     """Fill the stages k[1:]; return whether any looked into the step."""
-    n, h, k, A, y, stage, out = run.n, run.h, run.k, run.A, run.y, run.stage, run.out
+    n, h, k, A, y, stage = run.n, run.h, run.k, run.A, run.y, run.stage
     implicit = False
-    for i in range(n):
-        k[i] = run.rate[i]
+    copy(k, run.rate, n)
     for j in range(1, 7):
         for i in range(n):
             increment = 0.0
             for l in range(j):
                 increment += A[7 * j + l] * k[n * l + i]
             stage[i] = y[i] + h * increment
-        inside = slope(run, run.t + run.C[j] * h, run.t, h, y, run.guess)
-        implicit = implicit or inside
-        for i in range(n):
-            k[n * j + i] = out[i]
+        into_itself = slope(run, run.t + run.C[j] * h, run.t, h, y, run.guess)
+        implicit = implicit or into_itself
+        copy(at(k, n * j), run.out, n)
     return implicit
 
 
@@ -148,8 +147,7 @@ def _passes(run: Run) -> int:
         if number >= 3 and ratio > 0.9:
             return s.NO_FIXED_POINT
         before = change
-        for i in range(4 * run.n):
-            run.guess[i] = run.q[i]
+        copy(run.guess, run.q, 4 * run.n)
     return s.NO_FIXED_POINT
 
 
@@ -173,8 +171,7 @@ def _defect(run: Run) -> float:
     The largest, for a kink may be that of one state among hundreds.
     """
     q, largest = run.q, 0.0
-    for i in range(run.n):
-        run.stage[i] = polynomial(run.y, q, i, i, 0.5)
+    inside(run, 0.5, run.stage)
     slope(run, run.t + 0.5 * run.h, run.t, run.h, run.y, q)
     for i in range(run.n):
         c = 4 * i
