@@ -71,10 +71,11 @@ def check_new(
         raise InvalidInput(
             f"{name}: it is there already; give another name, or --force to replace it"
         )
-    zarr = file.suffix.lower() == ".zarr"
-    has = {n for n in (".zgroup", "zarr.json", "sweep.json") if zarr and (file / n).is_file()}
-    if file.is_dir() and (not has or "sweep.json" in has):
-        kind = "the store of a sweep" if has else "a folder of something else"
+    is_zarr = file.suffix.lower() == ".zarr" and any(
+        (file / n).is_file() for n in (".zgroup", "zarr.json")
+    )
+    if file.is_dir() and (not is_zarr or (file / "sweep.json").is_file()):
+        kind = "the store of a sweep" if is_zarr else "a folder of something else"
         raise InvalidInput(f"{name}: this is {kind}; give another name")
 
 

@@ -86,7 +86,7 @@ def sweep(
     workers : int, optional
         Number of workers.
     store : str or Path, optional
-        Folder where finished chunks are kept: the same call with the same store goes on
+        Folder (Zarr) where finished chunks are kept: the same call with the same store goes on
         where it was.
     refine : str, sequence of str or Refine, optional
         Names of yes-or-no measures: only points near where one changes are measured; see

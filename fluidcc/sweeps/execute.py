@@ -79,8 +79,10 @@ class Execution:
     def __post_init__(self) -> None:
         if self.store is not None and (not isinstance(self.store, str | Path) or self.store == ""):
             raise InvalidInput(
-                f"store is {shown(self.store)}; give the name of a folder, such as 'mine.sweep'"
+                f"store is {shown(self.store)}; give the name of a folder, such as 'sweep.zarr'"
             )
+        if self.store is not None:
+            need("zarr", "store", "store=")
         flag(self.progress, "progress", unset=True)
         if self.chunk is not None:
             whole(self.chunk, "chunk", least=1)
@@ -122,7 +124,7 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
     with nullcontext() if kept is None else closing(kept):
         if kept is not None and kept.begun:
             task = replace(task, schema=kept.schema)
-            found, done = kept.read(len(points))
+            found, done = kept.read()
         else:
             task = task if task.schema else probed(task)
             found, done = empty_piece(task.schema, len(points)), set()
@@ -158,7 +160,7 @@ def _computed(
             chunk = max(known, math.ceil(span / cost))
             todo = list(range(math.ceil(size / chunk)))
         if kept is not None and not kept.begun:
-            kept.begin(task.schema, chunk)
+            kept.begin(task.schema, size, chunk)
         jobs = [Job(n, max(n * chunk, known), min((n + 1) * chunk, size)) for n in todo]
         for job in workers.run(points, jobs, found):
             if kept is not None:

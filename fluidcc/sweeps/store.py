@@ -1,24 +1,24 @@
 """Checkpoints: finished chunks on disk, so that a sweep that is killed goes on where it was.
 
-The store is a folder with a file ``sweep.json``, which says what sweep it is of, and a file
-``<number>.npz`` for each chunk: the arrays (points, ...) of its variables, the reasons of the
-points that failed and the warnings of those that are doubtful. Each file appears at once and whole.
-A chunk without it, or whose file is not as it was written (a ZIP file has check sums), is computed
-again. A store whose ``sweep.json`` is damaged is refused.
+The store is a Zarr group, one array (points, ...) for each variable, in chunks of as many points as
+the sweep's. Last of all that belongs to a chunk, a file ``chunks/<number>.json`` appears, at once
+and whole, with the reasons of the points that failed, the warnings of those that are doubtful, and
+a digest of all. A chunk without it, or whose values are not those of the digest, is computed again.
+A store whose frame is damaged (``sweep.json``, or what Zarr says of an array) is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -36,16 +36,35 @@ from fluidcc.symbols import plain
 
 __all__ = ["Store", "differences", "identity", "versions"]
 
+T = TypeVar("T")
+
 # No result depends on these.
 _OUTSIDE = ("base/progress.py", "cli", "network/drawing.py", "network/zoo", "papers", "plotting")
+
+_MAKING = "making"  # a file that is there while the store is made
+_WHOLE = {
+    "array.write_empty_chunks": True
+}  # else NaN of other bits than the fill value's is not kept
+_OWN = ("chunks", "lock", "sweep.json", "zarr.json", _MAKING)  # the other names in a store
 
 
 class _About(msgspec.Struct):
     """``sweep.json``: what the store is of, and its form."""
 
     identity: dict[str, Any]
+    size: Annotated[int, msgspec.Meta(ge=1)]
     chunk: Annotated[int, msgspec.Meta(ge=1)]
     schema: Annotated[dict[str, Variable], msgspec.Meta(min_length=1)]
+
+
+class _Note(msgspec.Struct):
+    """``chunks/<number>.json``: what belongs to a chunk besides its values; its points count from
+    its first.
+    """
+
+    errors: dict[int, dict[str, str]]
+    doubts: dict[int, list[str]]
+    digest: str
 
 
 class Store:
@@ -69,7 +88,9 @@ class Store:
         self.path = Path(path)
         self._identity = json.loads(json.dumps(identity))
         self._lock: Any = None
-        self.chunk, self.schema = 0, dict[str, Variable]()
+        self._arrays: dict[str, Any] = {}
+        self.size, self.chunk = 0, 0
+        self.schema: dict[str, Variable] = {}
         try:
             there = present(self.path) and (not self.path.is_dir() or any(self.path.iterdir()))
         except (OSError, ValueError) as error:  # no name of a file, or one that must not be read
@@ -82,8 +103,10 @@ class Store:
     def _open(self) -> None:
         about = self.path / "sweep.json"
         if not about.is_file():
-            names = [p.name for p in self.path.iterdir()] if self.path.is_dir() else [""]
-            if not all(n == "lock" or n.startswith(".sweep.json") for n in names):
+            names = {p.name for p in self.path.iterdir()} if self.path.is_dir() else {""}
+            if _MAKING not in names and not all(
+                n == "lock" or n.startswith(f".{_MAKING}") for n in names
+            ):
                 raise InvalidInput(
                     f"store {str(self.path)!r} holds something else than a sweep; give another name"
                 )
@@ -91,7 +114,7 @@ class Store:
             return
         self._hold()
         try:
-            known = _read(about)
+            known = _read(about, _About)
             changes = differences(known.identity, self._identity)
             if changes:
                 more = f"; and {len(changes) - 5} more" if len(changes) > 5 else ""
@@ -99,10 +122,28 @@ class Store:
                     f"store {str(self.path)!r} belongs to another sweep: "
                     f"{'; '.join(changes[:5])}{more}. Give another store, or delete it"
                 )
-            self.chunk, self.schema = known.chunk, known.schema
+            self._take(known)
         except BaseException:
             self.close()
             raise
+
+    def _take(self, known: _About) -> None:
+        """Open the arrays of a store that was there before."""
+        import zarr
+
+        place = self.path / "chunks"
+        try:
+            place.mkdir(exist_ok=True)
+            for name, v in known.schema.items():
+                place = self.path / name
+                with zarr.config.set(_WHOLE):
+                    array: Any = zarr.open_array(str(place), mode="r+")
+                if array.shape != (known.size, *v.shape) or str(array.dtype) != v.dtype:
+                    raise ValueError(f"shape {array.shape} of {array.dtype}")
+                self._arrays[name] = array
+        except Exception as error:  # of many classes, by what is damaged
+            raise InvalidInput(_damaged(place, error)) from None
+        self.size, self.chunk, self.schema = known.size, known.chunk, known.schema
 
     def _hold(self) -> None:
         """Keep others from writing into the store at the same time; the system lets go of it when
@@ -132,8 +173,18 @@ class Store:
         """Whether the store was there before."""
         return bool(self.schema)
 
-    def begin(self, schema: Mapping[str, Variable], chunk: int) -> None:
-        """Make the store for chunks of so many points."""
+    def begin(self, schema: Mapping[str, Variable], size: int, chunk: int) -> None:
+        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and
+        makes it one.
+        """
+        import zarr
+        from zarr.codecs import BloscCodec, Crc32cCodec
+
+        for name in schema:
+            if name in _OWN or not re.fullmatch(r"[^./\\\0][^/\\\0]{0,99}", name):
+                raise InvalidInput(
+                    f"variable {shown(name)} cannot be kept in a store under this name; rename it"
+                )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
@@ -142,41 +193,60 @@ class Store:
             ) from None
         if self._lock is None:
             self._hold()
-        self.chunk, self.schema = chunk, dict(schema)
-        about = _About(self._identity, chunk, self.schema)
-        text = json.dumps(asdict(about), default=vars, indent=1)
-        _replace(self.path / "sweep.json", text.encode())
+        _replace(self.path / _MAKING, "")
+        group = zarr.open_group(str(self.path), mode="a")
+        common: dict[str, Any] = {"compressors": [BloscCodec(), Crc32cCodec()], "overwrite": True}
+        with zarr.config.set(_WHOLE):
+            for name, v in schema.items():
+                self._arrays[name] = group.create_array(
+                    name,
+                    shape=(size, *v.shape),
+                    chunks=(min(chunk, size), *(max(n, 1) for n in v.shape)),
+                    dtype=v.dtype,
+                    fill_value=complex(np.nan, np.nan) if v.dtype == "complex128" else np.nan,
+                    dimension_names=("point", *v.dims),
+                    attributes=dict(v.attrs),
+                    **common,
+                )
+        about = _About(self._identity, size, chunk, dict(schema))
+        _replace(self.path / "sweep.json", json.dumps(asdict(about), default=vars, indent=1))
+        (self.path / "chunks").mkdir(exist_ok=True)
+        (self.path / _MAKING).unlink()
+        self.size, self.chunk, self.schema = size, chunk, dict(schema)
 
-    def _file(self, number: int) -> Path:
-        return self.path / f"{number}.npz"
+    def _note(self, number: int) -> Path:
+        return self.path / "chunks" / f"{number}.json"
 
     def write(self, number: int, piece: Piece) -> None:
         """Keep the results of chunk `number`."""
-        told, file = json.dumps([piece.errors, piece.doubts]), io.BytesIO()
-        # by their places, since a variable may have any name
-        np.savez(file, np.array(told), *(piece.values[name] for name in self.schema))
-        _replace(self._file(number), file.getvalue())
+        first = number * self.chunk
+        self._note(number).unlink(missing_ok=True)  # it is of values that are replaced now
+        for name, values in piece.values.items():
+            self._arrays[name][first : first + len(values)] = values
+        note = _Note(piece.errors, piece.doubts, _digest(piece))
+        _replace(self._note(number), json.dumps(asdict(note)))
 
     def _chunk(self, number: int) -> Piece | None:
         """What was written as chunk `number`, or None if it is not there, or not as it was."""
+        first = number * self.chunk
         try:
-            with np.load(io.BytesIO(self._file(number).read_bytes())) as file:
-                told, *arrays = file.values()
+            note = _read(self._note(number), _Note)
+            values = {
+                name: np.asarray(a[first : first + self.chunk]) for name, a in self._arrays.items()
+            }
         except Exception:  # of many classes, by what is damaged
             return None
-        errors, doubts = (
-            {int(row): said for row, said in part.items()} for part in json.loads(told.item())
-        )
-        return Piece(dict(zip(self.schema, arrays, strict=True)), errors, doubts)
+        piece = Piece(values, note.errors, note.doubts)
+        return piece if _digest(piece) == note.digest else None
 
-    def read(self, size: int) -> tuple[Piece, set[int]]:
-        """All values of so many points, the reasons of the failed ones, and the warnings of others;
-        and which chunks these are.
+    def read(self) -> tuple[Piece, set[int]]:
+        """All values, the reasons of the failed points, and the warnings of others; and which
+        chunks these are.
 
         A chunk that is missing, or not as it was written, is left out.
         """
-        whole, numbers = empty_piece(self.schema, size), set()
-        for first in range(0, size, self.chunk):
+        whole, numbers = empty_piece(self.schema, self.size), set()
+        for first in range(0, self.size, self.chunk):
             piece = self._chunk(first // self.chunk)
             if piece is not None:
                 whole.put(range(first, first + len(piece)), piece)
@@ -190,21 +260,34 @@ class Store:
             self._lock = None
 
 
-def _replace(file: Path, content: bytes) -> None:
+def _replace(file: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
-    new.write_bytes(content)
+    new.write_text(text, encoding="utf-8")
     new.replace(file)
 
 
-def _read(file: Path) -> _About:
-    """What ``sweep.json`` says, if it has the right form."""
+def _read(file: Path, kind: type[T]) -> T:
+    """What a file of the store says, if it has the right form."""
     try:
-        return msgspec.convert(json.loads(file.read_bytes()), _About)
+        return msgspec.convert(json.loads(file.read_bytes()), kind, str_keys=True)
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"{file} is damaged ({' '.join(str(error).split())}); delete the store, or give another"
-        ) from None
+        raise InvalidInput(_damaged(file, error)) from None
+
+
+def _digest(piece: Piece) -> str:
+    """The same for equal results only."""
+    digest = hashlib.sha256(
+        repr((sorted(piece.errors.items()), sorted(piece.doubts.items()))).encode()
+    )
+    for name in sorted(piece.values):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(piece.values[name]).data)
+    return digest.hexdigest()[:16]
+
+
+def _damaged(place: Path, why: Exception | str) -> str:
+    return f"{place} is damaged ({' '.join(str(why).split())}); delete the store, or give another"
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:

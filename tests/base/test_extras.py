@@ -45,6 +45,7 @@ def test_every_extra_brings_the_packages_that_name_it() -> None:
     [
         ("flint", "certify", lambda two: fc.stability(two, certify=True)),
         ("clarabel", "certify", lambda two: kyp(fc.DelayLTI.transfer([1], [1, 1]))),
+        ("zarr", "store", lambda two: fc.sweep(two, {"eta": [0.1]}, "stable", store="s.zarr")),
         ("joblib.externals.loky", "cluster",
          lambda two: fc.sweep(two, {"eta": [0.1]}, "stable", executor="processes")),
     ],

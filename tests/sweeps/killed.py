@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zarr  # noqa: F401  imported before the fork, so that the moments fall into the sweep
 
 import fluidcc as fc
 from fluidcc.base.errors import warn
@@ -60,7 +61,7 @@ def main(folder: Path) -> None:
         time.sleep(random.Random(k).uniform(0.0, span))
         os.kill(child, signal.SIGKILL)
         found["killed"] += os.waitpid(child, 0)[1] == signal.SIGKILL
-        there = sorted(int(f.stem) for f in store.glob("[0-9]*.npz"))
+        there = sorted(int(f.stem) for f in (store / "chunks").glob("[0-9]*.json"))
         found["finished"].append(len(there))
         found["identical"] += same(sweep(store, resumed), whole)
         computed = set(resumed.read_text().splitlines()) if resumed.exists() else set()
