@@ -80,13 +80,7 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
         ('route = ["l"]\nstart', 'route = ["m"]\nstart',
          "flows.a.route: route of flow 'a' names link 'm'.*mean 'l'"),
         ('route = ["l"]\nstart', 'route = "l"\nstart',
-<<<<<<< HEAD
-         r"flows.a.route is 'l'; give a list of links, such as \['bottle"),
-=======
          r"flows.a.route: route of flow 'a' is 'l'; give the links in order, such as \['l'\]"),
-        ('stop = ["10 s", 30]', "stop = 30",
-         "flows.a.start: start of flow 'a' has 2 and stop 1 times"),
->>>>>>> w-laws
         ('kind = "poisson"', 'kind = "posson"',
          "flows.b.pattern: pattern of flow 'b' is of kind 'posson'; did you mean"),
     ],
