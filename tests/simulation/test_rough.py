@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 from scipy.optimize import brentq
 from sympy import symbols
-from tests.one_link import one_link
 
 from fluidcc.laws import Jump, Source
 from fluidcc.links import DropTail, PenaltyLink
@@ -33,6 +32,9 @@ from fluidcc.sources import (
 from fluidcc.sources._windows import w, window_source
 from fluidcc.symbols import RTT
 from tests.compiled import called
+from tests.scan.stepped import VEGAS, Flow
+from tests.scan.stepped import Link as Steps
+from tests.scan.stepped import run as stepped
 
 TIGHT = 1e-7
 
@@ -47,7 +49,7 @@ def three_links() -> Network:
 
 def exact_clocks() -> Network:
     net = Network().link("l", DropTail, capacity=7e6, delay=0.005, buffer=24e3)
-    net.flow("a", LEDBAT(pace=0), route=["l"], start=0, access_delay=0.0055)
+    net.flow("a", Vegas(alpha=60, pace=0), route=["l"], start=0, access_delay=0.0055)
     net.flow("b", Vegas, route=["l"], start=0.33)
     return net.flow("c", Vegas(pace=0), route=["l"], start=0.2, access_delay=0.0025)
 
@@ -84,11 +86,19 @@ def test_errors_are_those_that_come_round(net: Network, until: float, trip: floa
 @pytest.mark.slow
 def test_exact_clocks_are_those_of_another_solver() -> None:
     """To the three digits that Euler's method has."""
-    found = run(exact_clocks(), 0.9, 1e-5)
-    by_hand = one_link(exact_clocks(), found.time.values, 6.25e-6)
-    for name, exact in by_hand.items():
-        near(found[name].values[:, 0], exact, 1e-3, name)
-    assert by_hand["lost"][-1] > 0.1 * by_hand["entered"][-1]  # the buffer is often full
+    until, step, start = 0.9, 6.25e-6, (10.0, 0.0, 0.0, 0.0)
+    laws = [(VEGAS, parameters, start) for parameters in ((60.0, 0.0), (2.0, 0.05), (2.0, 0.0))]
+    access, begins = np.array([0.0055, 0.0, 0.0025]), (0.0, 0.33, 0.2)
+    flows = [
+        Flow(law, (0,), near, near + 0.005, begin)
+        for law, near, begin in zip(laws, access, begins, strict=True)
+    ]
+    sent, _ = stepped([Steps("DropTail", 7e6, 0.005, 24e3)], flows, until, step)
+    found = run(exact_clocks(), until, 1e-5)
+    at = found.time.values[:, None] - access
+    each = [np.interp(at[:, i], step * np.arange(sent.shape[1]), sent[i]) for i in range(3)]
+    near(found.entered.values[:, 0], sum(each), 1e-3)
+    assert float(found.lost[-1, 0]) > 0.1 * sum(each)[-1]  # the buffer is often full
 
 
 def test_a_kink_that_comes_round_does_not_swing() -> None:

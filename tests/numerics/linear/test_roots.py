@@ -137,7 +137,7 @@ def test_compiled_code_is_left_between_guesses_where_many_roots_are_known(
     """All at once took 15 s for 3,000 roots on a busy machine, in which Ctrl-C was not heard."""
     pencil = fc.DelayLTI.retarded(0, (-1, 1.0)).pencil
     known = scalar(0, -1, 1, 1000)
-    guesses, longest = known + 0.1, []
+    guesses, longest = known + (0.1 + 0j), []
 
     def noted(start: Any, whole: Any, real: Any, known: Any, rounds: int) -> Any:
         longest.append(len(start) * len(known))
