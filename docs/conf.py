@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import pages
 
 import fluidcc
+
+# The kernels of pages draw into the page, whatever backend the shell has chosen, as CI does.
+os.environ.pop("MPLBACKEND", None)
 
 project = "fluidcc"
 author = "the fluidcc authors"
@@ -36,6 +40,7 @@ nb_execution_excludepatterns = ["made/notebooks/*"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+nb_output_stderr = "remove"  # bars of what is compiled the first time
 default_role = "py:obj"  # single backticks are links where there is something to link to
 autodoc_typehints = "none"  # types stand in the docstrings' tables
 autodoc_member_order = "bysource"

@@ -91,7 +91,9 @@ def models() -> None:
             one_model(name, family(room, name))
     parts.append(
         "```{toctree}\n:hidden:\n\n"
-        + "\n".join(f"models/{n}" for r in (sources, links) for n in r.__all__)
+        + "\n".join(
+            f"models/{n}" for r in (sources, links) for n in sorted(r.__all__, key=str.lower)
+        )
         + "\n```"
     )
     page("models", *parts)

@@ -123,8 +123,10 @@ def _hint(name: str) -> str:
         return ""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, __dir__(), n=3)
-    return f"; did you mean {', '.join(near)}?" if near else ""
+    near = get_close_matches(name, __dir__(), n=3, cutoff=0.7)  # BBR is no misprint of CBR
+    if near:
+        return f"; did you mean {', '.join(near)}?"
+    return "; `fluidcc list` names the laws, and fc.Source makes one" if name[0].isupper() else ""
 
 
 def __dir__() -> list[str]:

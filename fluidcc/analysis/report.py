@@ -415,7 +415,7 @@ class StabilityReport:
 
     @property
     def delay_margin(self) -> float:
-        """Extra delay of every flow that does [s]; see `of_flow` for one flow."""
+        """Smallest common extra delay that destabilises the network [s]; see `of_flow` for one."""
         return float(self.margins.delay)
 
     @property
@@ -612,7 +612,7 @@ class StabilityReport:
 
     @property
     def verdict(self) -> str:
-        """In a word."""
+        """``"stable"``, ``"marginal"`` or ``"unstable"``."""
         return "stable" if self.stable else "marginal" if self.marginal else "unstable"
 
     def _repr_html_(self) -> str:

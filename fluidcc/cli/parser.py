@@ -135,7 +135,7 @@ def _runs(commands: Any) -> None:
         help="the results: .nc, .zarr, .parquet or .csv (default: FILE.nc)",
     )
     grid.add_argument(
-        "--store", metavar="FOLDER", help="keep finished chunks there, and go on where it was"
+        "--store", metavar="FOLDER", help="keep finished chunks there: a killed sweep resumes"
     )
     grid.add_argument(
         "--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler, whose workers do the work"

@@ -86,7 +86,7 @@ def simulate(
         Number of samples, 10^7 at most. All variables together may be 2^28 numbers, which are 2
         GiB.
     seed : int
-        Of modulated flows.
+        Seed of the random generator of modulated flows.
     first_step, max_step : float, optional
         Bounds of the step size [s]; `max_step` may ask for 10^8 steps. Give it where a law has a
         time of its own, such as cos(t) in the flow of a state that is held at a bound: steps are

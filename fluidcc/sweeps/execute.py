@@ -343,7 +343,7 @@ class Workers:
         if count is None:
             raise SweepFailed(
                 "the Dask scheduler is gone; start it and its workers again, and repeat the call "
-                "(with store= it goes on where it was)"
+                "(with store= it resumes)"
             )
         return count
 

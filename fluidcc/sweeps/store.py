@@ -1,4 +1,4 @@
-"""Checkpoints: finished chunks on disk, so that a sweep that is killed goes on where it was.
+"""Checkpoints: finished chunks on disk, so that a killed sweep resumes.
 
 The store is a Zarr group, one array (points, ...) for each variable, in chunks of as many points as
 the sweep's. Last of all that belongs to a chunk, a file ``chunks/<number>.json`` appears, at once
