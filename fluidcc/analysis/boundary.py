@@ -16,7 +16,7 @@ from fluidcc.analysis.follow import Knob, abscissa, at_value, bracket, knob, ran
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.point import BUSY, FULL, PASS, Point
 from fluidcc.base.arguments import explained, number, shown
-from fluidcc.base.errors import FluidccError, InvalidInput
+from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.network import require_network
@@ -332,8 +332,15 @@ def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundar
     root, mode = abscissa(point)
     for _ in range(NEWTON):
         root, (slope,) = root_slopes(point, mode, root, [turned])
-        value = min(max(value - root.real / slope.real, ends[0]), ends[1])
+        new = min(max(value - root.real / slope.real, ends[0]), ends[1])
+        moved, value = abs(new - value), new
         point = at_value(point, [(turned, value)])
+    if moved > 1e-9 * abs(value):
+        raise SolverError(
+            f"the boundary of {turned.name} near {value:.9g} could not be settled: the root's "
+            f"real part moves by {slope.real:.3g} 1/s per unit there; look at fluidcc.stability "
+            "on both sides"
+        )
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
     return Boundary(
