@@ -223,7 +223,7 @@ class Formula:
     Examples
     --------
     >>> from sympy import sqrt, symbols
-    >>> p = positive("p")
+    >>> p = symbols("p", positive=True)
     >>> window = Formula("window", (p,), sqrt(3/(2*p)), domain=(Bound(p < 1),))
     >>> round(window(0.015), 9)
     10.0
