@@ -119,8 +119,8 @@ LOOSE = 0.02
 at eps^(1/m).
 """
 
-MOST = 1_000_000
-"""Pairs of a guess and a known root in one call of compiled code, some tenths of a second."""
+MOST = 300_000
+"""Pairs of a guess and a known root in one call of compiled code, a tenth of a second or so."""
 
 SPLIT = 1e-6
 """Roots of a cluster that lie closer than this fraction of its circle are one multiple root."""
