@@ -308,8 +308,8 @@ def stability_boundary(
     )
 
 
-NEWTON = 2
-"""Steps on the root, each of which squares the error of the one before."""
+NEWTON = 30
+"""Steps on the root at most; each squares the error, so that two or three do."""
 
 
 def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundary:
@@ -333,9 +333,11 @@ def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundar
     for _ in range(NEWTON):
         root, (slope,) = root_slopes(point, mode, root, [turned])
         new = min(max(value - root.real / slope.real, ends[0]), ends[1])
-        moved, value = abs(new - value), new
+        settled, value = abs(new - value) <= 1e-12 * abs(value), new
         point = at_value(point, [(turned, value)])
-    if moved > 1e-9 * abs(value):
+        if settled:
+            break
+    else:
         raise SolverError(
             f"the boundary of {turned.name} near {value:.9g} could not be settled: the root's "
             f"real part moves by {slope.real:.3g} 1/s per unit there; look at fluidcc.stability "

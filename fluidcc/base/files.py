@@ -15,7 +15,7 @@ from pathlib import Path
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import InvalidInput
 
-__all__ = ["PICTURES", "check_new", "present", "writing"]
+__all__ = ["PICTURES", "check_new", "present", "told_by_system", "writing"]
 
 PICTURES = (".pdf", ".png", ".svg")
 
@@ -61,7 +61,7 @@ def check_new(
         )
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            f"{name}: this cannot be written ({_said(error)}); give another name"
+            f"{name}: this cannot be written ({told_by_system(error)}); give another name"
         ) from None
     if not there and not file.parent.is_dir():
         raise InvalidInput(f"{name}: there is no folder {file.parent}; make it, or write elsewhere")
@@ -118,7 +118,7 @@ def _overlap(one: Path, other: Path) -> bool:
     return first.exists() and second.exists() and first.samefile(second)
 
 
-def _said(error: Exception) -> str:
+def told_by_system(error: Exception) -> str:
     return (
         os.strerror(error.errno).lower()
         if isinstance(error, OSError) and error.errno

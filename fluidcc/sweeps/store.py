@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from fluidcc.base import version
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput
-from fluidcc.base.files import _said, present
+from fluidcc.base.files import present, told_by_system
 from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.sweeps.task import Piece, Task, Variable, empty_piece
@@ -95,7 +95,7 @@ class Store:
             there = present(self.path) and (not self.path.is_dir() or any(self.path.iterdir()))
         except (OSError, ValueError) as error:  # no name of a file, or one that must not be read
             raise InvalidInput(
-                f"store {shown(str(path))} cannot be read ({_said(error)}); give another"
+                f"store {shown(str(path))} cannot be read ({told_by_system(error)}); give another"
             ) from None
         if there:
             self._open()
@@ -157,8 +157,8 @@ class Store:
             self._lock = open(self.path / "lock", "w")  # noqa: SIM115 - held as long as the store
         except OSError as error:
             raise InvalidInput(
-                f"store {str(self.path)!r}: its file 'lock' cannot be written ({_said(error)}); "
-                "give another store"
+                f"store {str(self.path)!r}: its file 'lock' cannot be written "
+                f"({told_by_system(error)}); give another store"
             ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,7 +189,7 @@ class Store:
             self.path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             raise InvalidInput(
-                f"store {str(self.path)!r} cannot be made ({_said(error)}); give another"
+                f"store {str(self.path)!r} cannot be made ({told_by_system(error)}); give another"
             ) from None
         if self._lock is None:
             self._hold()

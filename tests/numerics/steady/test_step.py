@@ -83,18 +83,3 @@ def test_a_step_solves_the_whole_linear_system(
     mass[:F] = mass[F + L : F + 2 * L] = 0
     wanted = np.linalg.solve(np.diag(mass / h) - J, at(u))
     np.testing.assert_allclose(moved(system, u, h), wanted, rtol=1e-6, atol=1e-7)
-
-
-def test_flows_that_only_integrate_are_not_eliminated() -> None:
-    """Their own equations alone are singular in a Newton step; with the queue they are not."""
-    w, gain, wanted = symbols("w gain wanted", positive=True)
-    law = fc.Source(
-        "Integrator", {w: gain * (wanted - e)}, {"rate": w}, {gain: 1e4, wanted: 0.3},
-        units={w: "bit/s", gain: "bit/s^3", wanted: "s"}, lower={w: 0}, initial={w: 1e5},
-    )  # fmt: skip
-    net = fc.dumbbell({"a": law, "b": fc.LDCC}, {"capacity": 3e6}, rtt=0.05)
-    eq = fc.equilibrium(net)
-    np.testing.assert_allclose(eq.one_way_delay, 0.3, rtol=1e-12)
-    by_18 = 20e3 * 0.325 / (0.1 * 0.2)
-    np.testing.assert_allclose(eq.rate.sel(flow="b"), by_18, rtol=1e-12)
-    assert float(eq.rate.sum()) == pytest.approx(3e6, rel=1e-12)
