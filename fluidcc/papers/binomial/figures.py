@@ -95,7 +95,7 @@ def _efficiency(axes: Any, flows: tuple[int, ...], worst: int) -> None:
     aimd = 100 * binomial.efficiency(0, 1, BETA, 1.0)
     above.plot(l, np.full(len(l), aimd), "k-.", linewidth=0.8, label="AIMD, $k$ = 0, $l$ = 1")
     above.set(ylabel="efficiency [%]", xlim=(l[0], l[-1]))
-    below.set(xlabel="power $l$", ylabel="error of it [%]", ylim=(0, None))
+    below.set(xlabel="power $l$", ylabel="error of approximation [%]", ylim=(0, None))
     for ax in axes:
         ax.legend()
 
@@ -177,9 +177,11 @@ def iscc_scaling(ax: Any) -> None:
         # the orbit of 200 flows with l = 3 is very long
         n = np.array(ISCC_FLOWS if l < 3 else ISCC_FLOWS[:-1])
         seen, closed = iscc_losses(k, l, len(n)), binomial.iscc_loss(k, l, 20, max(2.0, l), n)
-        ax.loglog(n, 100 * seen, f"C{i}o-", label=f"ISCC({k:g}, {l:g})")
+        ax.loglog(n, 100 * seen, f"C{i}o-")
         ax.plot(n, 100 * closed, f"C{i}:")
+        ax.plot([], [], f"C{i}", linewidth=4, label=f"$k$ = {k:g}, $l$ = {l:g}")
     ax.plot([], [], "o-", color="0.4", label="interval model")
-    ax.plot([], [], ":", color="0.4", label="(34) with (39), (41)")
+    ax.plot([], [], ":", color="0.4", label="closed form (34) with (39), (41)")
     ax.set(xlabel="flows $n$", ylabel="loss $p_n$ [%]")
+    plain_ticks(ax, ISCC_FLOWS, (0.02, 0.1, 0.5, 2, 10))
     ax.legend()

@@ -38,7 +38,7 @@ def _throughput(ax: Any, r: Any) -> None:
         label = "fair shares" if share == SHARES[0] else None
         ax.axhline(share / 1e6, color="black", linestyle=":", linewidth=0.9, label=label)
     ax.grid(visible=False)
-    ax.set(ylabel="rate [Mbit/s]", ylim=(-0.3, 21.5), xlim=(0, end))
+    ax.set(ylabel="rate [Mbit/s]", xlim=(0, end))
 
 
 def _transients(axes: Any, kinds: dict[str, str]) -> None:

@@ -161,5 +161,6 @@ def stability(ax: Any) -> None:
             ax.plot(100, side * edge(law, 0.1), mark, color=color, markersize=7)
     for mark, does in (("o", "dies out"), ("x", "grows")):
         ax.plot([], [], mark, color="0.4", label=f"simulated: a swing {does}")
-    ax.set(xlabel="round-trip propagation delay $r$ [ms]", ylabel=r"$\gamma r/\tau$", ylim=(0, 2))
+    ax.set(xlabel="round-trip propagation delay $r$ [ms]", ylim=(0, 2))
+    ax.set_ylabel(r"gain a round trip, $\gamma r/\tau$")
     ax.legend(loc="center right")

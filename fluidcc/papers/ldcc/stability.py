@@ -169,7 +169,7 @@ _PARTS = lambdify((s, x, w, beta, _ROUND), (_BASE, _POLE), "numpy")
 CONDITIONS = {
     "rule": "-1/M rule",
     "hull": "convex hull with the exact radius",
-    "divided": "eta divided by M",
+    "divided": r"$\eta$ divided by M",
 }
 
 
