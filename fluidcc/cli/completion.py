@@ -71,7 +71,8 @@ def _fish(commands: Commands) -> Iterator[str]:
             names = [f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}"
                      for o in action.option_strings]  # fmt: skip
             takes = ["-r"] if names and action.nargs != 0 else []
-            only = ["-f"] if action.choices else []  # no names of files beside them
+            # beside names of scenarios, names of files are completed too
+            only = [] if getattr(action, "values", "") == "scenarios" else ["-f"]
             given = [*only, f"-a '{words}'"] if words else []
             told = str(action.help or "").replace("'", "\\'")
             if names or given:

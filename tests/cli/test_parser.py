@@ -133,6 +133,7 @@ def test_bash_completes(typed: str, offered: str) -> None:
     [
         ("fluidcc s", ["simulate", "stability", "sweep"]),
         ("fluidcc simulate ldcc_fig1", ["ldcc_fig10", "ldcc_fig11"]),
+        ("fluidcc claims ", ["binomial", "delay_aimd", "ecf", "fast", "ldcc"]),
         ("fluidcc stability p1 --delays ", ["fifo", "frozen"]),
         ("fluidcc simulate p1 --progr", ["--progress"]),
     ],
