@@ -1,5 +1,9 @@
 """The proportional-integral controller of a queue that marks: Hollot, Misra, Towsley and Gong,
 INFOCOM 2001.
+
+Its change is that of the queue as it is: an empty queue does not fall, and a full one does not
+rise. The queue counts as empty or full within a millionth of the wanted queue or of the buffer, as
+a queue that rests on its bound is nowhere on one side of it.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from sympy import Eq, Float, Heaviside
 
 from fluidcc.laws import Steady, extended
 from fluidcc.links.droptail import DropTail
-from fluidcc.symbols import nonnegative, positive, q_max
+from fluidcc.symbols import Let, nonnegative, positive, q_max
 
 __all__ = ["PI"]
 
@@ -17,11 +21,8 @@ p = nonnegative("p")  # mark ratio [1]
 a, b = positive("a b")  # gains [1/s] of q' and [1/s^2] of q - q_ref
 q_ref = positive("q_ref")  # the queueing delay wanted [s]
 
-# q' as it is: an empty queue does not fall, and a full one does not rise. Within a millionth of the
-# wanted queue, or of the buffer, it counts as empty or full, as a queue that rests on its bound is
-# nowhere on one side of it.
-_EDGE = Float("1e-6")
-_change = DropTail.flow[q] * Heaviside(q / q_ref - _EDGE, 0) * Heaviside(1 - _EDGE - q / q_max, 0)
+_edge = Let(r"\varepsilon", Float("1e-6"))
+_change = DropTail.flow[q] * Heaviside(q / q_ref - _edge, 0) * Heaviside(1 - _edge - q / q_max, 0)
 
 # The continuous law of p(k) = p(k-1) + a (q(k) - q_ref) - b' (q(k-1) - q_ref), with b' = a - b dt,
 # held within [0, 1]. Gains are those of a queueing delay: a packet of queue is packet/c seconds, so
