@@ -18,6 +18,7 @@ from fluidcc.papers.ldcc.coexistence import CAPACITY, PACKET, beside
 from fluidcc.papers.ldcc.common import alone, run, series, with_law
 from fluidcc.papers.model import (
     Found,
+    compared,
     differs_if,
     law_proof,
     proved,
@@ -182,12 +183,8 @@ def kilobyte() -> Found:
         equilibrium(short.with_link("bottleneck", buffer=25 * size * 8), at=200.0).loss[0]
         for size in sizes
     ]
-    return differs_if(
-        link.buffer == 130 * 8000,
-        {f"{size} B": 130 * size * 8 / link.capacity for size in sizes},
-        named("loss{}", sizes, loss),
-        otherwise="differs",
-    )
+    queue = {f"{size} B": 130 * size * 8 / link.capacity for size in sizes}
+    return compared([queue.values()], queue, named("loss{}", sizes, loss))
 
 
 def conservation() -> Found:
