@@ -257,8 +257,8 @@ def lossy(name: str) -> Any:
 ROOM: dict[str, Any] = {"_room": lambda packets, size=8000.0: 0.3}
 
 
-def stuck(flows: int, delta: float) -> Any:
-    return ratchet_run(flows, 1.0)
+def stuck(flows: int, delta: float, *more: float) -> Any:
+    return ratchet_run(flows, 1.0, *more)
 
 
 def far_from_optimal(net: Any) -> Any:
