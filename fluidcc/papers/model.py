@@ -152,7 +152,7 @@ class Claim:
             return []
         return [
             printed.beside(one, value)
-            for one, some in zip(found.digits or self.digits, found.numbers, strict=True)
+            for one, some in zip(self.digits, found.numbers, strict=True)
             for value in printed.each(some)
             if not printed.agrees(one, value)
         ]
@@ -170,15 +170,12 @@ class Found:
         What the claim's words have in braces. The single numbers among it are the outcome's values;
         ``computed`` and ``reason`` are texts in place of the table's.
     numbers : iterable of float, or of several each, optional
-        What was computed for each printed number [SI unit].
-    digits : tuple of str
-        The printed numbers; by default the claim's.
+        What was computed for each of the claim's digits [SI unit].
     """
 
     verdict: str
     words: Mapping[str, Any]
     numbers: Iterable[Any] | None = None
-    digits: Iterable[str] = ()
 
 
 def found(verdict: str, *tables: Mapping[str, Any], **words: Any) -> Found:
@@ -246,9 +243,7 @@ def proved(*parts: Any, checks: object = True, **words: Any) -> Found:
     return reproduced_if(checks, *tables, **words)
 
 
-def compared(
-    numbers: Iterable[Any], /, *tables: Mapping[str, Any], digits: Iterable[str] = (), **words: Any
-) -> Found:
+def compared(numbers: Iterable[Any], /, *tables: Mapping[str, Any], **words: Any) -> Found:
     """Return what was found of a claim whose numbers are printed.
 
     It is reproduced if every computed number agrees with its printed one. If not it differs, and
@@ -257,11 +252,9 @@ def compared(
     Parameters
     ----------
     numbers : iterable of float, or of several each
-        What was computed for each of `digits` [SI unit].
-    digits : iterable of str, optional
-        Printed numbers, as `fluidcc.papers.printed.agrees` takes them; by default the claim's.
+        What was computed for each of the claim's digits [SI unit].
     """
-    return replace(found(REPRODUCED, *tables, **words), numbers=numbers, digits=digits)
+    return replace(found(REPRODUCED, *tables, **words), numbers=numbers)
 
 
 def _number(value: Any) -> float | None:

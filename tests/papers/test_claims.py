@@ -103,11 +103,10 @@ ecf: proved
 ecf: reproduced
     truncated filtered gains measured_rate scheduler decrease_and_increase source drops_and_marks
     marks_by_length byte_mode window continuum rtt_fairness max_min ecf_margins shares started
-    excited sawtooth slow_tfrc frames set_points dccp_drops tfrc_drops inner_drops late_ones
-    overheads
+    excited sawtooth slow_tfrc frames set_points dccp_drops tfrc_drops inner_drops overheads
 ecf: differs
     period_of_v2* hold_form red_margins ecf_delay ecf_jitter utilisation red_delay poisson_fairness
-    tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red tcp_queue
+    tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red tcp_queue late_ones
 ecf: not given
     report_period increase_limit stall*
 ecf: out of a fluid's reach

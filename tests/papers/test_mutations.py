@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sympy import Eq
+from xarray import DataArray
 
 from fluidcc.equilibria.num import solve
 from fluidcc.laws import Law, Steady
@@ -194,7 +195,7 @@ def averages(what: str, values: tuple[float, ...], all_else: float = 0.999) -> d
         "mean_field": lambda kind, aqm, n, rtt: rtt,
         "dccp": lambda n, rtt: rtt,
         "held_at": lambda aim: 0.06,
-        "steady": lambda kind, v, n, rtt: None if what == "utilisation" else rtt,
+        "steady": lambda kind, v, n, rtt: None if what == "utilisation" or n < 100 else rtt,
     }
 
 
@@ -205,6 +206,11 @@ def delays(bend: float) -> dict[str, Any]:
         "dccp": lambda n, rtt: (n, rtt),
         "averages": lambda at: {"delay": at[0] * 1e-3 - at[1] / 10 + bend * (at == (30, 0.1))},
     }
+
+
+def late_ones(last: float) -> Any:
+    rates = np.append(np.full(29, 1e6), last * 1e6)
+    return lambda *_: SimpleNamespace(rate=DataArray(rates[None], dims=("time", "flow")))
 
 
 def oscillations(jitter: Callable[[float, float], float]) -> dict[str, Any]:
@@ -377,6 +383,8 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ecf.red_delay", delays(0.01), "differs"),
     ("ecf.red_margins", oscillations(lambda n, rtt: n * rtt / 100), AS_PRINTED),
     ("ecf.red_margins", oscillations(lambda n, rtt: n / rtt / 100), "differs"),
+    ("ecf.late_ones", {"steady": late_ones(1.04)}, AS_PRINTED),
+    ("ecf.late_ones", {"steady": late_ones(1.0)}, "differs"),
     ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
     ("ecf.inner_drops", averages("loss", (9e-3, 9e-3, 9e-3)), "differs"),
     ("ecf.inner_drops", averages("loss", (0.02, 0.02, 0.02)), AS_PRINTED),

@@ -175,17 +175,17 @@ FAR = (0.02, 0.06, 0.1, 0.2)  # Round trips between sources and router of `unequ
 
 
 @cache
-def unequal(near_first: bool) -> xr.Dataset:
-    """Four sources with round trips `FAR` and unequal first rates, the near or far one's least.
+def unequal(near_first: bool, trips: tuple[float, ...] = FAR) -> xr.Dataset:
+    """Four sources with those round trips and unequal first rates, the near or far one's least.
 
     The router allows for the longest round trip.
     """
-    near, T = periods(FAR[-1] + 2 * HOPS)
+    near, T = periods(trips[-1] + 2 * HOPS)
     link = PAQMECF(T_ECF=T, T_s=T - near)
     first = (3e6, 5e6, 9e6, 13e6) if near_first else (13e6, 9e6, 5e6, 3e6)
     flows = {
         f"s{i}": {"law": ECF, "access_delay": rtt / 2, "packet": PACKET, "initial": {"r1": rate}}
-        for i, (rtt, rate) in enumerate(zip(FAR, first, strict=True), 1)
+        for i, (rtt, rate) in enumerate(zip(trips, first, strict=True), 1)
     }
     return simulate(_behind(link, flows), 300, samples=601).drop_vars("final_state")
 

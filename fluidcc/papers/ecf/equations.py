@@ -327,20 +327,28 @@ def continuum() -> Found:
     )
 
 
+def _after_20(rate: Any) -> np.ndarray:
+    """Shares over the mean one after 20 s."""
+    begun = rate.sel(time=20.0).values
+    return np.asarray(begun / begun.mean())
+
+
 def rtt_fairness() -> Found:
     # Shares over the mean one in the last 20 s, whoever began with the least.
     share, text = {}, []
     for name in ("the near one", "the far one"):
         rate = unequal(name == "the near one").rate
-        late, begun = rate.sel(time=slice(280.0, None)).mean("time"), rate.sel(time=20.0)
+        late = rate.sel(time=slice(280.0, None)).mean("time")
         share[name] = (late / late.mean()).values
         text.append(
             f"{numbers(share[name], '.3f')} of the fair share after 300 s if {name} begins with "
-            f"the least (after 20 s {numbers(begun / begun.mean(), '.2f')})"
+            f"the least (after 20 s {numbers(_after_20(rate), '.2f')})"
         )
+    slow, soon = (_after_20(unequal(True, trips).rate) for trips in (FAR, FAR[:1] * 4))
     return compared(
-        [np.concatenate(list(share.values()))],
+        [np.concatenate(list(share.values())), np.ptp(soon) / np.ptp(slow)],
         *(named(f"share {{}}, {name}", (1, 2, 3, 4), x) for name, x in share.items()),
+        soon=soon,
         far=ms(FAR),
         text="; ".join(text),
     )
