@@ -24,10 +24,6 @@ from fluidcc.network.network import require_network
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-
-__all__ = ["Boundary", "BoundaryCurve", "Onset", "continue_boundary", "onset", "stability_boundary"]
-
-
 # --- what an oscillation does beyond its onset ----------------------------------------------------
 
 

@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
     from fluidcc.numerics.linear.count import RootCount
 
-__all__ = [
-    "FreeDirection", "Parameter", "Response", "conditions", "free_directions", "left_out",
-    "parameters", "real_part", "renumbered", "shifted", "sizes", "split", "without_zeros",
-]  # fmt: skip
-
-
 STEP = 1e-40
 
 

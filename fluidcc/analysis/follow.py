@@ -38,10 +38,6 @@ from fluidcc.network.patterns import is_list, near
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-
-__all__ = ["Knob", "abscissa", "at_value", "bracket", "builder", "knob", "range_of", "root_slopes"]
-
-
 ZERO = 1e-6
 """Modulus [1/s] below which a root that ought to be zero counts as zero."""
 

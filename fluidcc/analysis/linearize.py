@@ -26,13 +26,9 @@ from fluidcc.numerics.linear.wiring import independent
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.equilibria.equilibrium import Equilibrium
+    from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.margins import Margins
-
-
-__all__ = ["LinearNetwork", "linearize"]
-
 
 LOOPS = ("closed", "open", "links", "marks")
 LARGE = 60

@@ -21,9 +21,6 @@ from fluidcc.symbols import e, edot, pi, price, x_tau
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-
-__all__ = ["LocalLoop", "local_loop"]
-
 DELAY, LOSS, PRICE = "queueing delay", "loss", "price"
 _INPUT = {DELAY: e, LOSS: pi, PRICE: price}
 

@@ -19,13 +19,6 @@ from fluidcc.base.tables import InTable
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-
-__all__ = [
-    "Mode", "fairness_mode", "modes_of", "newton_step", "null_vectors", "polish",
-    "response_slope", "root_slope",
-]  # fmt: skip
-
-
 Complex = NDArray[np.complex128]
 
 

@@ -40,7 +40,8 @@ from fluidcc.equilibria.assembly import (
     link_numbers,
     own_states,
 )
-from fluidcc.equilibria.equilibrium import Equilibrium, hold_trackers, one_equilibrium
+from fluidcc.equilibria.equilibrium import hold_trackers, one_equilibrium
+from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.linear import active_modes, branch_function, modes_at
 from fluidcc.laws.steady import grouped
 from fluidcc.network.network import identical, places
@@ -50,14 +51,8 @@ from fluidcc.symbols import c, e_b, packet, plain, q_max
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.many import Equilibria
-    from fluidcc.network.network import LinkSpec, Network
-
-
-__all__ = [
-    "Stack", "on_same_branch", "operating_point", "operating_points", "queue_modes",
-    "with_alone", "with_groups",
-]  # fmt: skip
-
+    from fluidcc.network.network import Network
+    from fluidcc.network.specs import LinkSpec
 
 NEAR = 1e-9
 """Relative distance at which a point counts as on a switching surface."""

@@ -40,10 +40,6 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     import xarray as xr
 
-
-__all__ = ["Approach", "LimitCycle", "Settled", "limit_cycle", "settled"]
-
-
 Array = NDArray[np.float64]
 
 COARSE = 1e-6  # accuracy of the approach, which looks for what repeats to three digits

@@ -17,11 +17,8 @@ from fluidcc.base.tables import InTable, in_html
 from fluidcc.numerics.linear.dlti import DelayLTI
 
 if TYPE_CHECKING:
-    from fluidcc.equilibria.equilibrium import Equilibrium
+    from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
-
-
-__all__ = ["PassivityReport", "UserPassivity", "passivity"]
 
 
 @dataclass(frozen=True)

@@ -31,35 +31,8 @@ from fluidcc.symbols import (
 )
 
 if TYPE_CHECKING:
-    from fluidcc.network.network import FlowSpec, LinkSpec, Network
-
-
-__all__ = [
-    "BUSY",
-    "FULL",
-    "LISTS",
-    "NUMBERS",
-    "PASS",
-    "FlowClass",
-    "Lags",
-    "LawGroup",
-    "Point",
-    "Side",
-    "accounts",
-    "arrivals",
-    "flow_inputs",
-    "flows_of",
-    "link_inputs",
-    "link_outputs",
-    "links_of",
-    "loss",
-    "once",
-    "own_states",
-    "passed",
-    "residual",
-    "route_lags",
-]  # fmt: skip
-
+    from fluidcc.network.network import Network
+    from fluidcc.network.specs import FlowSpec, LinkSpec
 
 T = TypeVar("T")
 

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from fluidcc.numerics.linear.margins import Margins
 
 
-__all__ = ["PublishedLoop", "changed_path", "published", "tcp_loops"]
-
-
 @dataclass(frozen=True)
 class PublishedLoop:
     """A loop of the literature.

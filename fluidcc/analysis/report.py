@@ -32,16 +32,9 @@ if TYPE_CHECKING:
 
     from fluidcc.analysis.change import FreeDirection
     from fluidcc.analysis.passivity import PassivityReport
-    from fluidcc.equilibria.equilibrium import Equilibrium
+    from fluidcc.equilibria.result import Equilibrium
     from fluidcc.numerics.linear.certify import Certificate
     from fluidcc.numerics.linear.margins import EigenLoci, Margins
-
-
-__all__ = [
-    "MARGINS", "QUANTITIES", "Sensitivities", "StabilityReport", "rows_of", "sensitivities",
-    "static_windows",
-]  # fmt: skip
-
 
 MARGINS = {
     "gain_margin": ("gain", "1"), "phase_margin": ("phase", "deg"), "delay_margin": ("delay", "s"),

@@ -28,13 +28,6 @@ from fluidcc.symbols import plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-
-__all__ = [
-    "MISFIT", "Effort", "Label", "Lost", "OnceRound", "Section", "events", "mark_kind",
-    "movable", "natural_sizes", "once_round", "state_names", "states_at", "times_of",
-]  # fmt: skip
-
-
 # steps grow with this power of the accuracy: by a method of order 5, and by what kinks add
 _FINER = 0.15
 

@@ -28,7 +28,7 @@ from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
-from fluidcc.equilibria.equilibrium import Equilibrium
+from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.linear import standing
 from fluidcc.links.paqm import (
     PAQM,
@@ -53,11 +53,8 @@ from fluidcc.symbols import c, e, edot, pi, price, unfold, x_tau
 
 if TYPE_CHECKING:
     from fluidcc.laws import Link, Source
-    from fluidcc.network.network import FlowSpec, LinkSpec, Network
-
-
-__all__ = ["SampledStability", "explicit_loop", "inner_loop", "router_loop", "sampled_stability"]
-
+    from fluidcc.network.network import Network
+    from fluidcc.network.specs import FlowSpec, LinkSpec
 
 _CLOSE = 1e-9
 

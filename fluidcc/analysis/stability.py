@@ -37,11 +37,9 @@ from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.wiring import Blocks
 
 if TYPE_CHECKING:
-    from fluidcc.equilibria.equilibrium import Equilibrium
+    from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.certify import Certificate
-
-__all__ = ["Verdicts", "stability", "verdicts_at"]
 
 
 @explained

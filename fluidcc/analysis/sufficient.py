@@ -24,16 +24,9 @@ from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
-    from fluidcc.equilibria.equilibrium import Equilibrium
+    from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.dlti import DelayLTI
-
-
-__all__ = [
-    "DISCRETE", "JOHARI_TAN", "PAGANINI", "VINNICOMBE", "Condition", "Conditions", "crossings",
-    "exact_margin", "hull_reach", "lag_gains", "own_and_gain", "passes", "sufficient_conditions",
-]  # fmt: skip
-
 
 JOHARI_TAN, DISCRETE, VINNICOMBE, PAGANINI = (
     "Johari-Tan",

@@ -31,13 +31,6 @@ from fluidcc.symbols import Let, e, plain, unfold
 if TYPE_CHECKING:
     from fluidcc.network.network import Network
 
-
-__all__ = [
-    "Storage", "StorageReport", "Undelayed", "check_storage", "evaluated", "paper_storage",
-    "penalty_of", "repaired_storage", "steepest", "undelayed",
-]  # fmt: skip
-
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 

@@ -13,16 +13,14 @@ from sympy import Expr, Float, Matrix, Max, Piecewise, Symbol, lambdify, sympify
 
 from fluidcc.base.tables import InTable
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
-from fluidcc.equilibria.equilibrium import Equilibrium
+from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.steady import refuse_unsteady
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:
     from fluidcc.laws import Law
-    from fluidcc.network.network import FlowSpec, LinkSpec, Network
-
-
-__all__ = ["DIGITS", "UndelayedSystem", "equations"]
+    from fluidcc.network.network import Network
+    from fluidcc.network.specs import FlowSpec, LinkSpec
 
 DIGITS = 50
 """Precision of numbers in the expressions."""

@@ -50,12 +50,6 @@ if TYPE_CHECKING:
     from fluidcc.analysis.point import LawGroup, Point
     from fluidcc.laws.linear import Jacobians
 
-__all__ = [
-    "HEARD", "LinearLaw", "Matrices", "all_flows", "apart", "closed", "deviation", "deviations",
-    "has_loop", "sources", "whole", "wire", "wire_both",
-]  # fmt: skip
-
-
 HEARD = (e, edot, pi, price, x_tau)
 INPUT = [SOURCE_INPUTS.index(s) for s in HEARD]
 

@@ -22,11 +22,6 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import InvalidCall, InvalidInput, UnknownName
 from fluidcc.base.progress import interrupted
 
-__all__ = [
-    "brief", "choice", "explained", "explained_class", "flag", "mapping", "number", "numbers",
-    "shown", "whole",
-]  # fmt: skip
-
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound=type)

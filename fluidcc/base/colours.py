@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BLACK", "COLOURS", "GREY", "RED", "colour"]
-
 # Okabe and Ito's, which the colour-blind can tell apart, neighbours of unlike greys for print; then
 # two dark ones of Paul Tol's. Black is for capacities and boundaries, red for margins and -1.
 COLOURS = (

@@ -7,8 +7,6 @@ from typing import Any
 
 from fluidcc.base.errors import Unsupported
 
-__all__ = ["need"]
-
 
 def need(module: str, extra: str, what: str) -> Any:
     """Return a module of a package that an extra brings, or say how to install it.

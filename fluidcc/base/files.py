@@ -15,8 +15,6 @@ from pathlib import Path
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import InvalidInput
 
-__all__ = ["PICTURES", "check_new", "present", "told_by_system", "writing"]
-
 PICTURES = (".pdf", ".png", ".svg")
 
 

@@ -13,11 +13,6 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = [
-    "BARE", "Progress", "bar_class", "interrupted", "look", "patiently", "tell", "together",
-    "unless", "watched",
-]  # fmt: skip
-
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
 INTERVAL = 0.25  # seconds between two looks of the bar
 FORMAT = "{l_bar}{bar}| {n:.4g} of {total:.4g} s [{elapsed} so far, {remaining} to go]"

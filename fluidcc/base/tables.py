@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["InTable", "in_columns", "in_html"]
-
 MOST_ITEMS = 6  # of a sequence in one cell
 
 

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from fluidcc.base.arguments import LONGEST, shown
 from fluidcc.base.errors import UnitsError
 
-__all__ = ["Dimension", "dimension", "dimension_of", "format_si", "to_si"]
-
 
 class Dimension(NamedTuple):
     """Exponents of the three base units."""

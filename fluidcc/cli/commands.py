@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
     from fluidcc.network.scenarios import Scenario
 
-__all__ = [
-    "Said", "assignment", "number", "run_claims", "run_completion", "run_dask_config",
-    "run_doctor", "run_equilibrium", "run_explore", "run_list", "run_reproduce", "run_simulate",
-    "run_stability", "run_sweep", "run_warm",
-]  # fmt: skip
-
 Said = tuple[str, Any]  # text, and data
 JUDGED = (
     "verdict", "stable", "marginal", "unstable", "certified", "regime", "delays", "gain_margin",

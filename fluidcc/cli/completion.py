@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 
-__all__ = ["script"]
-
 Commands = Mapping[str, argparse.ArgumentParser]
 
 BASH = """_fluidcc() {{

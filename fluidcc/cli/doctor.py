@@ -17,8 +17,6 @@ from fluidcc.base.version import __version__
 from fluidcc.numerics.compiling import cache_folder
 from fluidcc.sweeps.execute import cores
 
-__all__ = ["clean", "examine"]
-
 Rows = list[tuple[str, str]]
 PACKAGE = Path(__file__).parents[1]
 EXTRAS = ("certify", "store", "cluster", "explore")  # the others are for who changes fluidcc

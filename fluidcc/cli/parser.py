@@ -25,8 +25,6 @@ from fluidcc.cli.commands import (
     run_warm,
 )
 
-__all__ = ["commands_of", "make_parser"]
-
 
 class _Parser(argparse.ArgumentParser):
     """A parser that answers a mistyped word with the nearest one."""

@@ -28,8 +28,6 @@ from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import synchronized
 from fluidcc.sweeps.execute import cores
 
-__all__ = ["groups", "main"]
-
 Task = tuple[str, Callable[[], object]]
 _FORMAT = "{l_bar}{bar}| {n}/{total} [{elapsed}{postfix}]"
 

@@ -24,13 +24,9 @@ from fluidcc.symbols import c, e_b, packet, plain, q_max, symbols_of, unfold, y
 
 if TYPE_CHECKING:
     from fluidcc.laws import Law
-    from fluidcc.network.network import FlowSpec, LinkSpec, Network
+    from fluidcc.network.network import Network
+    from fluidcc.network.specs import FlowSpec, LinkSpec
     from fluidcc.numerics.tape import Tape
-
-__all__ = [
-    "Assembled", "assemble", "bounds", "capacity_at", "constant_rate", "flow_numbers",
-    "initial_state", "is_on", "link_numbers", "moment", "own_states", "switches",
-]  # fmt: skip
 
 
 def moment(at: Any) -> float:

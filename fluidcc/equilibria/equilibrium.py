@@ -55,12 +55,6 @@ if TYPE_CHECKING:
     from fluidcc.network import Network
     from fluidcc.numerics.steady.follow import Found, Search
 
-__all__ = [
-    "Equilibrium", "equilibrium", "hold_trackers", "least_windows", "one_equilibrium", "solved",
-    "system_of", "undetermined", "warn_undetermined",
-]  # fmt: skip
-
-
 # --- equilibria of a network ----------------------------------------------------------------------
 
 

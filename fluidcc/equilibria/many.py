@@ -20,8 +20,6 @@ from fluidcc.network.parameters import Parameters, Target
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-__all__ = ["Equilibria", "equilibria", "equilibria_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Equilibria:

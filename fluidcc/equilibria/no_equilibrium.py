@@ -33,9 +33,6 @@ from fluidcc.symbols import c, pi, plain, q_max, unfold, y
 if TYPE_CHECKING:
     pass
 
-__all__ = ["across_switches", "on_a_switch", "settled"]
-
-
 LENGTHS = (0.0, *np.logspace(-7, 5, 25).tolist())
 """The queueing delays [s] that are tried; beyond a full buffer, what is offered above the
 capacity, relative to it.

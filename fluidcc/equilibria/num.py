@@ -23,7 +23,8 @@ from fluidcc.symbols import e_b, packet, plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fluidcc.network.network import FlowSpec, LinkSpec, Network
+    from fluidcc.network.network import Network
+    from fluidcc.network.specs import FlowSpec, LinkSpec
     from fluidcc.numerics.num_core import UtilityGroup
 
 __all__ = ["NumSolution", "solve"]

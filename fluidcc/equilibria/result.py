@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from fluidcc.network import Network
 
-__all__ = ["COLUMNS", "Equilibrium", "values_of_lets"]
-
-
 COLUMNS = {
     "rate": ("flow", "bit/s"),
     "one_way_delay": ("flow", "s"),

@@ -23,8 +23,6 @@ from fluidcc.explorer.views import Loci, Map, Plane, Series
 from fluidcc.network.scenarios import scenarios
 from fluidcc.plotting.common import words
 
-__all__ = ["Explorer", "explore", "page", "serve"]
-
 SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "backlog", "price"]
 OWN = "what was given"
 # On a telephone the controls stand above what they change.

@@ -26,8 +26,6 @@ from fluidcc.plotting.common import scaled
 from fluidcc.sweeps.targets import FLOW, LINK
 from fluidcc.symbols import plain
 
-__all__ = ["Board", "Knob"]
-
 ROOMS = {"links": links, "flows": sources}
 ARGUMENTS = {"links": LINK, "flows": {key: FLOW[key] for key in
                                       ("start", "access_delay", "return_delay")}}  # fmt: skip

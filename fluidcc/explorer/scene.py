@@ -18,8 +18,6 @@ from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sweeps import sweep
 
-__all__ = ["Chart", "Scene", "draw_chart"]
-
 SAMPLES = 601
 SHADED_S = 4.0  # [s] for the verdicts that shade a chart
 GRID = (9, 41)  # fewest and most points on an axis of it

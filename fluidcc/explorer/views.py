@@ -13,8 +13,6 @@ from fluidcc.explorer.scene import Chart, Scene
 from fluidcc.plotting.common import scaled
 from fluidcc.plotting.loops import SMOOTH, TURN, margin_points, modulus_circle
 
-__all__ = ["Loci", "Map", "Plane", "Series"]
-
 REACH = 2.0  # half the width of a Nyquist plot
 TITLE = " "  # of a figure that will have one: the browser makes no room for it later
 LINES = ("xs", "ys", "name", "color", "dash")  # columns of lines that change, and of points

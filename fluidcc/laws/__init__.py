@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from fluidcc.laws.law import Jump, Law, Link, Source, Steady, Tick, extended, marginal
+from fluidcc.laws.law import Law, Link, Source, extended, marginal
+from fluidcc.laws.parts import Jump, Steady, Tick
 
 __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "extended", "marginal"]

@@ -56,8 +56,6 @@ from fluidcc.symbols import (
     y,
 )
 
-__all__ = ["hears_rate", "link_tape", "source_tape", "tape"]
-
 # Of the functions that laws may use, and of conditions.
 _NAMED = {f: Op.__members__.get(f.__name__.upper()) for f in (*FUNCTIONS, And, Or, Not)}
 _NAMED[Heaviside] = Op.STEP

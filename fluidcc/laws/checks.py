@@ -51,12 +51,6 @@ from fluidcc.symbols import (
     y,
 )
 
-__all__ = [
-    "Dim", "base_unit", "check_law", "dim_of_text", "explain", "measure", "parameter_values",
-    "same",
-]  # fmt: skip
-
-
 # --- dimensions: an expression has one if it rescales by a power of the units --------------------
 
 

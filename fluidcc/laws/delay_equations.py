@@ -18,8 +18,6 @@ from fluidcc.laws.switches import Collector, Switched
 from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.dde import solve as numeric
 
-__all__ = ["compiled_equations", "solve_dde"]
-
 _HEAD = """import math
 import numpy as np
 from fluidcc.numerics.compiling import njit

@@ -25,8 +25,6 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import LawError, Unsupported
 from fluidcc.symbols import SOURCE_INPUTS, plain
 
-__all__ = ["Handwritten", "handwritten_parts"]
-
 _KNOWN = ("math", "np", "numpy")
 
 

@@ -47,13 +47,6 @@ from fluidcc.symbols import (
     y,
 )
 
-__all__ = [
-    "bound_switches", "bounded_states", "count_kinks", "count_switches", "decided_text",
-    "event_kernel_address", "event_kernel_text", "handwritten", "kernel_address", "law_lines",
-    "law_names", "scalar_text",
-]  # fmt: skip
-
-
 _LONGEST_PRODUCT = 6  # x**6 as a product of two squares and more is still exact to a few ulps
 
 

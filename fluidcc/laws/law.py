@@ -40,11 +40,6 @@ from fluidcc.symbols import (
     symbols_of,
 )
 
-__all__ = [
-    "Jump", "Law", "Link", "Source", "Steady", "Tick", "extended", "marginal", "tfrc_rate",
-]  # fmt: skip
-
-
 L = TypeVar("L", bound="Law")
 _laws: WeakValueDictionary[Any, Law] = WeakValueDictionary()  # those in use
 

@@ -25,15 +25,10 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.laws.law import Law, Steady
-from fluidcc.laws.parts import per_structure
+from fluidcc.laws.law import Law
+from fluidcc.laws.parts import Steady, per_structure
 from fluidcc.laws.steady import standstills
 from fluidcc.symbols import e, edot, numpy_function, plain, unfold
-
-__all__ = [
-    "AtRest", "Branch", "Jacobians", "active_modes", "at_rest", "branch_function", "flat_steps",
-    "modes_at", "slope", "standing",
-]  # fmt: skip
 
 
 class Jacobians(NamedTuple):

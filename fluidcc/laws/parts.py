@@ -15,11 +15,6 @@ from fluidcc.base.arguments import explained_class, flag, shown
 from fluidcc.base.errors import LawError
 from fluidcc.symbols import expression
 
-__all__ = [
-    "Frozen", "Jump", "Steady", "Structure", "Tick", "frozen", "interned", "per_structure",
-    "structure",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 

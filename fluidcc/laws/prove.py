@@ -46,13 +46,11 @@ from sympy.core.relational import Relational
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.tables import in_html
-from fluidcc.laws.law import Law, Steady
+from fluidcc.laws.law import Law
+from fluidcc.laws.parts import Steady
 from fluidcc.laws.steady import standstills
 from fluidcc.laws.switches import Collector
 from fluidcc.symbols import plain, unfold
-
-__all__ = ["Proof", "Verdict", "decide", "prove"]
-
 
 # How sure a verdict is, from the best to the worst.
 _STATUS = ("proved", "checked", "undecided", "refuted")

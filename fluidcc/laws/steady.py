@@ -19,8 +19,8 @@ from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.handwritten import Handwritten
-from fluidcc.laws.law import Law, Source, Steady
-from fluidcc.laws.parts import Structure, per_structure
+from fluidcc.laws.law import Law, Source
+from fluidcc.laws.parts import Steady, Structure, per_structure
 from fluidcc.symbols import (
     REPORTING,
     RTT,
@@ -36,12 +36,6 @@ from fluidcc.symbols import (
     unfold,
     x_tau,
 )
-
-__all__ = [
-    "FEW", "Account", "Level", "Standstill", "few_packets", "grouped", "levels",
-    "refuse_unsteady", "settled", "standstills", "steady_flow", "trackers", "window",
-    "with_levels",
-]  # fmt: skip
 
 
 class Level(Symbol):

@@ -34,8 +34,6 @@ from fluidcc.base.errors import LawError
 from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import unfold
 
-__all__ = ["Collector", "Switched", "mode_symbol", "switched"]
-
 _KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
 
 

@@ -10,8 +10,6 @@ from sympy.printing.str import StrPrinter
 
 from fluidcc.symbols import SIGNAL_MEANING, SIGNAL_UNITS, Let, plain
 
-__all__ = ["described", "in_latex"]
-
 
 def _rows(
     law: Any,

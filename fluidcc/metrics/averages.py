@@ -15,12 +15,6 @@ from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.network.network import Network, require_network
 
-__all__ = [
-    "Array", "axis_of", "loss", "mean", "queue_shares", "reduced", "settling_time",
-    "utilisation", "values_of", "variable", "windowed_mean",
-]  # fmt: skip
-
-
 Array = NDArray[np.float64]
 
 

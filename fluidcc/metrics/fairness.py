@@ -13,8 +13,6 @@ from fluidcc.metrics.averages import Array, axis_of, reduced, values_of
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-__all__ = ["is_max_min_fair", "jain", "max_min_rates"]
-
 
 @explained
 def jain(rate: Any, *, dim: str = "flow") -> Any:

@@ -17,8 +17,6 @@ from fluidcc.network.specs import FlowSpec, LinkSpec, describe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["png", "topology"]
-
 _MOST = 24  # flows drawn; the others are counted
 _LEFT, _COLUMN, _ROW, _TOP = 260, 210, 26, 62
 _REACH = 60  # of a line before its first link and after its last

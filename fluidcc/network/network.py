@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import choice, explained, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.laws.law import Link, Source
-from fluidcc.network.patterns import Modulated, NotThere, near, not_in_ms
-from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec, resolve_pattern
-
-__all__ = [
-    "PACKET", "Collapsed", "FlowSpec", "LinkSpec", "Modulated", "Network", "apart", "collapsed",
-    "identical", "in_pairs", "places", "require_network", "resolve_pattern",
-]  # fmt: skip
-
+from fluidcc.network.patterns import NotThere, near, not_in_ms
+from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec
 
 T = TypeVar("T")
 

@@ -19,8 +19,6 @@ from fluidcc.laws import Law
 from fluidcc.network.network import Network
 from fluidcc.symbols import plain, unfold
 
-__all__ = ["Parameters", "Target", "evaluated"]
-
 ARGUMENTS = {
     "flow": ("access_delay", "return_delay", "packet"),
     "link": ("capacity", "delay", "buffer"),

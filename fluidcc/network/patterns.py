@@ -17,8 +17,6 @@ from fluidcc.laws.law import Source
 from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import noise, symbols_of
 
-__all__ = ["Modulated", "NotThere", "Pairs"]
-
 Pairs = tuple[tuple[float, float], ...]
 LONG = 5.0  # [s] more than a path takes
 

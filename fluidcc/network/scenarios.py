@@ -26,8 +26,6 @@ from fluidcc.base.files import present
 from fluidcc.network.network import Network, require_network
 from fluidcc.network.patterns import NotThere, near, quantity
 
-__all__ = ["Scenario", "check_table", "located", "read", "scenarios", "toml"]
-
 _NEEDED = {  # what has to be there, and what would be right
     "links": "tables, such as [links.bottleneck]",
     "flows": "tables, such as [flows.a]",

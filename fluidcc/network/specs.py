@@ -34,10 +34,6 @@ from fluidcc.network.patterns import (
 from fluidcc.numerics.traffic import intervals, on_off_pareto, poisson_counts
 from fluidcc.symbols import plain, unfold
 
-__all__ = [
-    "PACKET", "FlowSpec", "LinkSpec", "describe", "flow_spec", "link_spec", "resolve_pattern",
-]  # fmt: skip
-
 PACKET = 8000.0  # [bit] the papers' packet of 1 KB
 TRICKLE = 1e-4  # of its largest capacity that a link keeps in an outage
 

@@ -12,8 +12,6 @@ from fluidcc.laws.law import Source
 from fluidcc.network.network import Network
 from fluidcc.network.patterns import in_seconds, is_list, near, not_in_ms, quantity
 
-__all__ = ["dumbbell", "parking_lot", "two_queues"]
-
 Flows = Mapping[str, Any] | Iterable[Any]
 NONE: Mapping[str, Any] = {}
 

@@ -14,8 +14,6 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.units import to_si
 from fluidcc.network.patterns import Pairs, quantity
 
-__all__ = ["read_trace"]
-
 MAHIMAHI = 1500 * 8.0  # [bit] a packet of its traces
 SAME = 1e-9  # relative difference that is rounding
 Floats = NDArray[np.floating]

@@ -52,11 +52,6 @@ from numba.core.types.misc import unliteral
 from fluidcc.base.errors import warn
 from fluidcc.base.progress import patiently
 
-__all__ = [
-    "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "is_generated", "load_text",
-    "njit", "source_hash", "vectorised",
-]  # fmt: skip
-
 _PACKAGE = Path(__file__).parent
 _GENERATED = "__fluidcc_generated__"  # marks the modules that `load_text` makes
 

@@ -18,8 +18,6 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.rational import as_fraction
 
-__all__ = ["FELL", "Flows", "advance", "columns_of", "find_cycle", "floats", "move"]
-
 
 def columns_of(
     k: Any,

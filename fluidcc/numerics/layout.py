@@ -29,8 +29,6 @@ from numba.extending import (
 
 from fluidcc.numerics.compiling import njit
 
-__all__ = ["Floats", "Ints", "Layout", "LayoutType", "Scattered", "at", "clear", "copy"]
-
 #: In compiled code the address of the first number; in Python all from there to the array's end.
 Floats = Any
 Ints = Any

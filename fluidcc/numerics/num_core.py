@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array, diags_array
 
-__all__ = ["NumResult", "UtilityGroup", "invert_slope", "maximise"]
-
 Vector = NDArray[np.float64]
 Map = Callable[[Vector], Vector]
 

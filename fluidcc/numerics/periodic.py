@@ -12,17 +12,6 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-__all__ = [
-    "HAIR",
-    "Pieces",
-    "Recurrence",
-    "ReturnMap",
-    "find_recurrence",
-    "nearest_recurrence",
-    "return_map",
-    "smooth_pieces",
-]
-
 Array = NDArray[np.float64]
 
 

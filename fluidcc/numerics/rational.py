@@ -12,8 +12,6 @@ from typing import Any
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported
 
-__all__ = ["RationalFlow", "as_fraction", "cycle", "iterate", "sums_of"]
-
 _DIGITS = 100_000  # of a denominator, in bits: what is longer takes seconds a step
 
 

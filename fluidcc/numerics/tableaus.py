@@ -23,8 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DORMAND_PRINCE", "METHODS", "TSIT5", "Tableau"]
-
 Array = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.compiling import njit
 
-__all__ = ["Op", "Tape", "run"]
-
 
 class Op(IntEnum):
     """What an instruction does to its up to three arguments."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput
 
-__all__ = ["intervals", "on_off_pareto", "poisson_counts"]
-
 CHANGES = 2_000_000  # changes of a rate that are drawn, at most
 _CHUNK = 64  # periods drawn at once
 

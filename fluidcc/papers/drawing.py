@@ -11,8 +11,6 @@ from fluidcc.plotting.common import STYLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Figures", "plain_ticks"]
-
 
 class Figures(dict[str, Callable[[], "Figure"]]):
     """The figures of a paper, by the names of their files; each is drawn anew when it is called.

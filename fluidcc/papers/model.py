@@ -24,12 +24,6 @@ from fluidcc.laws import Law
 from fluidcc.laws.prove import Proof, Verdict, prove
 from fluidcc.papers import printed
 
-__all__ = [
-    "MEANING", "VERDICTS", "Claim", "Found", "Outcome", "claims_of", "compared", "differs_if",
-    "found", "law_proof", "not_given", "out_of_reach", "papers", "proof", "proved", "proved_if",
-    "refuted_if", "reproduced_if",
-]  # fmt: skip
-
 MEANING = {
     "proved": "by algebra, for all values",
     "reproduced": "computed, and as the paper prints it within its precision",

@@ -13,11 +13,6 @@ import numpy as np
 
 from fluidcc.base.errors import InvalidInput
 
-__all__ = [
-    "Words", "agrees", "beside", "bound", "each", "falling", "in_unit", "ms", "named", "numbers",
-    "off", "percent", "rising",
-]  # fmt: skip
-
 _NUMBER = r"(\d(?:[\d ]*\d)?(?:\.\d+)?)"
 _BOUNDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 # Format, factor, name and usual number of digits of a unit

@@ -21,8 +21,6 @@ from fluidcc.papers.tables import Row, Table, tested
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure", "reproduce"]
-
 _MADE = "Made by `fluidcc reproduce`"  # in claims.md: by this a folder is known
 
 

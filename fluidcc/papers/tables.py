@@ -18,8 +18,6 @@ from fluidcc.papers.model import Claim, Outcome, claims_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Row", "Table", "table", "tested"]
-
 COLUMNS = ("place", "statement", "published", "computed", "verdict", "reason")
 
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["filled_chart", "stability_chart"]
-
-
 LEVELS = 12
 DASHES = ("--", ":", "-.")
 

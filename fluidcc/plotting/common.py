@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = [
-    "MOST", "STYLE", "axes_for", "chosen", "in_symbols", "legend", "require_result", "scaled",
-    "several", "words",
-]  # fmt: skip
-
 # Of every figure that is made here; `rc_context` takes it.
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,

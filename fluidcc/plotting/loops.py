@@ -16,8 +16,6 @@ from fluidcc.plotting.common import axes_for, legend
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SMOOTH", "TURN", "bode", "margin_points", "modulus_circle", "nyquist", "root_map"]
-
 SMOOTH = 1500  # frequencies, so that a curve has no corners
 TURN = np.exp(1j * np.linspace(0, 2 * np.pi, 181))
 

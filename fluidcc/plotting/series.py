@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["compare", "convergence_plane", "phase_plane", "timeseries"]
-
 STYLES = ("-", "--", ":", "-.")  # of runs that are compared
 
 

@@ -14,8 +14,6 @@ from fluidcc.plotting.common import axes_for
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["claims"]
-
 # Good to bad; a table may have others, which come last.
 _VERDICTS = {
     "proved": "#1a6e2e",

@@ -16,8 +16,6 @@ from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources.by_bytes import mean_size
 from fluidcc.symbols import RTT, e, e_b, offer_min, reports, symbols_of, unfold
 
-__all__ = ["doubts", "looks_at_samples", "unheard"]
-
 MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
 _MISLED = (
     "flow {!r} has {when} seen its path empty: the smallest round trip it knows is {:.4g} ms, that "

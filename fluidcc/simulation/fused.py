@@ -30,8 +30,6 @@ from fluidcc.simulation.fused_text import step_text
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable, used
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min
 
-__all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
-
 MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well
 MOST_LINKS = 4
 _python_addresses = itertools.count(1 << 32)  # apart from those of the kernels

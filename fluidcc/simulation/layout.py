@@ -15,7 +15,8 @@ from sympy import Pow, Symbol
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
 from fluidcc.laws.steady import grouped, trackers
-from fluidcc.network.network import FlowSpec, LinkSpec, Network, require_network
+from fluidcc.network.network import Network, require_network
+from fluidcc.network.specs import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.symbols import (
     REPORTING,
@@ -33,11 +34,6 @@ from fluidcc.symbols import (
     x_tau,
     y,
 )  # fmt: skip
-
-__all__ = [
-    "Group", "Layout", "Node", "acts", "base_delay", "begun", "compared_quartics", "inverse",
-    "lay_out", "parameters", "require_runnable", "trunks_of", "used",
-]  # fmt: skip
 
 #: what a link law may give that is not the solver's own
 ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}

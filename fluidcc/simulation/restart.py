@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law
 from fluidcc.laws.steady import trackers
-from fluidcc.network.network import FlowSpec, LinkSpec, Network
+from fluidcc.network.network import Network
+from fluidcc.network.specs import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.breaking_points import push
 from fluidcc.numerics.fluid.entry import resume
@@ -32,9 +33,6 @@ from fluidcc.symbols import packet, plain, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
-
-__all__ = ["FinalState", "counted_anew", "nudged", "snapshot"]
-
 
 _MARK = b"fluidcc final state 6"  # and its version
 _DIGEST = hashlib.sha256().digest_size

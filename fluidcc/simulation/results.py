@@ -17,8 +17,6 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["VARIABLES", "Sampled", "dataset", "variables"]
-
 Sampled = tuple[
     tuple[str, str], NDArray[np.float64], dict[str, str]
 ]  # dimensions, values, attributes

@@ -22,7 +22,8 @@ from fluidcc.base.errors import (
 )
 from fluidcc.base.progress import Progress
 from fluidcc.base.units import to_si
-from fluidcc.network.network import Network, resolve_pattern
+from fluidcc.network.network import Network
+from fluidcc.network.specs import resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
 from fluidcc.simulation.diagnostics import doubts, unheard
@@ -35,9 +36,6 @@ from fluidcc.simulation.workspace import Workspace, sample_rows
 
 if TYPE_CHECKING:
     import xarray as xr
-
-__all__ = ["pause_after", "run", "simulate"]
-
 
 SAMPLES = 10_000_000  # sample times of a run, at most
 VALUES = 2**28  # numbers that all samples of a run are, at most: 2 GiB

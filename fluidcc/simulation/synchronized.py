@@ -20,8 +20,6 @@ from fluidcc.network.patterns import quantity
 if TYPE_CHECKING:
     from fluidcc.numerics.intervals import Flows
 
-__all__ = ["Orbit", "Synchronized", "synchronized"]
-
 _LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds to a minute
 # intervals times flows in one call of compiled code: some tens of milliseconds, for Ctrl-C
 _AT_ONCE = 5_000_000

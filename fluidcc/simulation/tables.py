@@ -19,16 +19,11 @@ from numpy.typing import NDArray
 
 from fluidcc.laws import Law, Tick
 from fluidcc.laws.kernels import bound_switches, count_switches, event_kernel_address
-from fluidcc.network.network import LinkSpec, Modulated
+from fluidcc.network.patterns import Modulated
+from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout, acts, inverse
 from fluidcc.symbols import REPORTING, symbols_of
-
-__all__ = [
-    "Arrays", "add_capacities", "add_changes", "add_maps", "add_nodes", "collect_changes",
-    "event_of", "event_rows", "hops_at_once", "jump_switches", "state_sizes",
-    "work_sizes",
-]  # fmt: skip
 
 # from where to where, and what: numbers, or one for all of these places
 _Part = tuple[int, int, Any]

@@ -29,8 +29,6 @@ from fluidcc.simulation.tables import (
 )
 from fluidcc.symbols import plain
 
-__all__ = ["Workspace", "sample_rows"]
-
 RING, HEAP = 64, 1024  # records and landings at first; both grow
 # that a ring may have: beyond them a run would fill the memory
 MOST_RECORDS, MOST_NUMBERS = 2**19, 2**29

@@ -15,6 +15,7 @@ from fluidcc.base.arguments import choice, explained, shown, whole
 from fluidcc.base.errors import InvalidCall, InvalidInput, warn
 from fluidcc.base.units import to_si
 from fluidcc.network import Network
+from fluidcc.network.parameters import Target
 from fluidcc.network.scenarios import Scenario
 from fluidcc.simulation.fused import fits
 from fluidcc.simulation.layout import lay_out
@@ -29,14 +30,11 @@ from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import find_measures
 from fluidcc.sweeps.refine import Refine, refined
-from fluidcc.sweeps.targets import Target, between, changed, find_targets
+from fluidcc.sweeps.targets import between, changed, find_targets
 from fluidcc.sweeps.task import Task, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-__all__ = ["OF_RUNS", "make_task", "sweep"]
 
 MOST_FLOWS = 10**5  # copies of a flow
 WORTH = 2000  # points for which a fused step is compiled

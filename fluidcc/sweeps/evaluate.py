@@ -22,13 +22,12 @@ from fluidcc.base.errors import FluidccError, InvalidInput, SweepFailed, Unsuppo
 from fluidcc.base.progress import look
 from fluidcc.equilibria.many import Equilibria, equilibria
 from fluidcc.network import Network
+from fluidcc.network.parameters import Target
 from fluidcc.sweeps.grid import combinations
 from fluidcc.sweeps.measures import STABILITY, Measure, Point, Value, refuse_taken
-from fluidcc.sweeps.targets import Target, changed, on_copies
+from fluidcc.sweeps.targets import changed, on_copies
 from fluidcc.sweeps.task import Kept, Piece, Task, Variable, empty_piece, reason
 from fluidcc.sweeps.trajectories import runs_together, trajectories_of
-
-__all__ = ["Measured", "Points", "Steady", "evaluate", "probed", "releases_gil", "values_at"]
 
 SHARED = 20  # points for each workspace from which on most of the work is in compiled code
 STEADY = ("equilibrium", "stability")  # kinds of measures that are found without a run

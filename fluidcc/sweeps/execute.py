@@ -41,8 +41,6 @@ from fluidcc.sweeps.evaluate import Points, evaluate, probed, releases_gil
 from fluidcc.sweeps.store import Store, identity, versions
 from fluidcc.sweeps.task import Piece, Task, empty_piece, reason
 
-__all__ = ["DASK_CONFIG", "SENDING", "Execution", "cores", "run", "seconds_in_a_chunk"]
-
 DASK_CONFIG = Path(__file__).with_name(
     "dask.yaml"
 )  # settings that leave more of the cores to a sweep

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-
-__all__ = ["ENDINGS", "check_output", "load_sweep", "run_file", "save", "table"]
-
 # How results are written, and the package that this takes.
 ENDINGS = {".nc": "h5netcdf", ".zarr": "zarr", ".parquet": "pyarrow", ".csv": ""}
 PATIENCE = 10.0  # seconds in which a scheduler must answer

@@ -15,8 +15,6 @@ from fluidcc.base.arguments import shown, whole
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.units import to_si
 
-__all__ = ["Axis", "Grid", "combinations", "make_grid"]
-
 MOST_VALUES = 10**7  # of an axis
 MOST_POINTS = 10**10  # of a grid: results of one number each are 80 GB
 

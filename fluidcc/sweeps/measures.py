@@ -45,11 +45,6 @@ from fluidcc.numerics.fluid.many import statistic
 from fluidcc.simulation.results import VARIABLES as SAMPLED
 from fluidcc.simulation.simulate import simulate
 
-__all__ = [
-    "KINDS", "MEASURES", "STABILITY", "TOLD", "VARIABLES", "Measure", "Point", "Value",
-    "as_values", "find_measures", "known_measures", "refuse_taken", "sample_times",
-]  # fmt: skip
-
 KINDS = ("mean", "std", "min", "max", "final")
 VARIABLES = {  # of a run: its dimension and its unit
     name: (dim, unit) for name, (dim, _, unit, _) in SAMPLED.items()

@@ -26,8 +26,6 @@ from fluidcc.sweeps.task import Piece, Task, empty_piece, labelled
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Refine", "refined"]
-
 Run = Callable[..., tuple[Task, Piece]]
 
 

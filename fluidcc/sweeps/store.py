@@ -34,8 +34,6 @@ from fluidcc.network import Network
 from fluidcc.sweeps.task import Piece, Task, Variable, empty_piece
 from fluidcc.symbols import plain
 
-__all__ = ["Store", "differences", "identity", "versions"]
-
 T = TypeVar("T")
 
 # No result depends on these.

@@ -16,11 +16,6 @@ from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import near
 from fluidcc.symbols import plain, unfold
 
-__all__ = [
-    "FLOW", "LINK", "OPTIONS", "Target", "between", "changed", "find_target", "find_targets",
-    "names_in", "on_copies",
-]  # fmt: skip
-
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
 FLOW = {
     "access_delay": "s",

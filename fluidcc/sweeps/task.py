@@ -18,15 +18,14 @@ from fluidcc.base import version
 from fluidcc.base.errors import FluidccError, InvalidInput
 from fluidcc.base.progress import interrupted
 from fluidcc.network import Network
+from fluidcc.network.parameters import Target
 from fluidcc.network.scenarios import Scenario
 from fluidcc.sweeps.grid import Grid
 from fluidcc.sweeps.measures import TOLD, Measure, Point, Value, as_values
-from fluidcc.sweeps.targets import Target, changed
+from fluidcc.sweeps.targets import changed
 
 if TYPE_CHECKING:
     import xarray as xr
-
-__all__ = ["Kept", "Piece", "Task", "Variable", "empty_piece", "labelled", "reason"]
 
 PROBES = 20  # points that are tried before it is said that none can be measured
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from fluidcc.base.errors import FluidccError
 from fluidcc.base.progress import look
 from fluidcc.laws import Link, Source
 from fluidcc.network import Network
-from fluidcc.network.network import resolve_pattern
+from fluidcc.network.specs import resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import advance
 from fluidcc.numerics.fluid.many import run_many
@@ -39,8 +39,6 @@ from fluidcc.sweeps.measures import KINDS, Measure, Point, sample_times
 from fluidcc.sweeps.targets import between, names_in, on_copies
 from fluidcc.sweeps.task import Kept, Piece, Task, reason
 from fluidcc.symbols import plain, unfold
-
-__all__ = ["Trajectories", "runs_together", "trajectories_of"]
 
 BLOCK = 512  # points that are put together at once
 PLACES = 20_000  # workspaces whose numbers are kept, of a few kilobytes each

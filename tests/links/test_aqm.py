@@ -10,7 +10,7 @@ from sympy import lambdify
 
 import fluidcc as fc
 from fluidcc.analysis.published import tcp_loops
-from fluidcc.equilibria.equilibrium import Equilibrium
+from fluidcc.equilibria.result import Equilibrium
 from fluidcc.symbols import c, q_max, unfold, y
 
 PACKET = 8000.0

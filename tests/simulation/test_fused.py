@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.links import DropTail, DualLink, PenaltyLink
-from fluidcc.network.network import Network, resolve_pattern
+from fluidcc.network.network import Network
+from fluidcc.network.specs import resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.calls import call_step
 from fluidcc.numerics.fluid.entry import advance

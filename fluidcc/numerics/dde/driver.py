@@ -46,11 +46,9 @@ from fluidcc.numerics.dde.past import (
     next_landing,
     slope,
 )
-from fluidcc.numerics.dde.state import Floats, Run
+from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.dde.step import EPS, attempt, expected_slope
-from fluidcc.numerics.layout import at, clear, copy
-
-__all__ = ["CROWD", "advance"]
+from fluidcc.numerics.layout import Floats, at, clear, copy
 
 CROWD = 200  # so many discontinuities at one time are an accumulation
 _PACE = 10_000  # steps between two checks of the pace

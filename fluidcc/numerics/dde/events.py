@@ -28,8 +28,6 @@ from fluidcc.numerics.dde.past import (
 from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.dde.step import EPS
 
-__all__ = ["ROUNDING", "accumulates", "counts", "look", "scan", "sign", "stops", "watch"]
-
 ROUNDING = 1e-9  # of the largest value seen: what a value at its zero may differ from zero
 (STOPS, HIT, SHOWN) = range(3)  # a zero that ends the step; one that does not; a sign just known
 

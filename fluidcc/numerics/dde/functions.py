@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numba
 import numpy as np
 from numba import carray, types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.extending import overload
 from numpy.typing import NDArray
@@ -25,10 +26,8 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import patiently
-from fluidcc.numerics.compiling import global_compiler_lock, is_generated, load_text
+from fluidcc.numerics.compiling import is_generated, load_text
 from fluidcc.numerics.dde.state import FUNCTION
-
-__all__ = ["Array", "Frame", "Function", "Layout", "is_compiled", "returned"]
 
 Array = NDArray[np.float64]
 SIGNATURE = types.int64(types.float64, types.CPointer(types.float64))

@@ -15,13 +15,8 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.dde import state as s
-from fluidcc.numerics.dde.state import Floats, Run
-from fluidcc.numerics.layout import at, copy
-
-__all__ = [
-    "NO_ORDER", "add_piece", "add_point", "arguments", "ask", "fail", "forget", "high_end",
-    "inside", "land", "locate", "look_up", "low_end", "next_landing", "polynomial", "slope",
-]  # fmt: skip
+from fluidcc.numerics.dde.state import Run
+from fluidcc.numerics.layout import Floats, at, copy
 
 NO_ORDER = 1 << 62  # no discontinuity
 

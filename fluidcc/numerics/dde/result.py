@@ -13,8 +13,6 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.dde.functions import Array, returned
 
-__all__ = ["DdeResult", "DdeSolution", "Statistics"]
-
 
 class DdeSolution:
     """The continuous solution, callable at any time from the history up to `t_max`.

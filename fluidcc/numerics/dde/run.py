@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 from numba import config
+from numba.core.compiler_lock import global_compiler_lock
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import Progress, look, unless
-from fluidcc.numerics.compiling import global_compiler_lock
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.driver import CROWD, advance
 from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout, is_compiled
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
 from fluidcc.numerics.dde.state import Run, Stop
-
-__all__ = ["FEW", "Problem", "Watcher", "solve", "solve_many"]
 
 FEW = 4  # lags: so many carry every discontinuity on as far as the order of the method
 _EPS = float(np.finfo(float).eps)

@@ -15,11 +15,9 @@ from fluidcc.base.arguments import explained, flag, number, numbers, shown, whol
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.functions import Array, Function, Layout, parameter_kinds
-from fluidcc.numerics.dde.result import DdeResult, DdeSolution
+from fluidcc.numerics.dde.result import DdeSolution
 from fluidcc.numerics.dde.run import FEW, Problem, Watcher, solve, solve_many
 from fluidcc.numerics.tableaus import METHODS
-
-__all__ = ["DdeResult", "DdeSolution", "solve_dde"]
 
 
 @explained

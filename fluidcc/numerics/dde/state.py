@@ -17,8 +17,6 @@ from numba.extending import intrinsic
 
 from fluidcc.numerics.layout import Floats, Ints, Scattered
 
-__all__ = ["FUNCTION", "Floats", "Ints", "Run", "Stop", "call"]
-
 #: a function of the user: (t, frame) -> 1, or 0 where it failed; one in Python knows its frame
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double)
 

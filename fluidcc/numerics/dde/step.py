@@ -22,8 +22,6 @@ from fluidcc.numerics.dde.past import inside, slope
 from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.layout import at, clear, copy
 
-__all__ = ["EPS", "attempt", "expected_slope"]
-
 EPS = 2.220446049250313e-16
 _DEFECT = 6.0  # in the middle, for t^4, by the largest error of the dense output (both pairs: 6.07)
 _MAX_PASSES = 12

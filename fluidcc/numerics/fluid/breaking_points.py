@@ -39,16 +39,11 @@ show that, since it is short. Therefore
 
 from __future__ import annotations
 
+from fluidcc.numerics.layout import at, copy
+
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at, copy
 from .reads import link_of, rate_of, record_of, resolution, work
-
-__all__ = [
-    "emit", "finish", "forward", "forward_class", "keep_rates", "news", "pop", "push",
-    "repeat_jumps", "repeat_kinks", "roughness", "send_kink", "speak", "straighten", "unfollowed",
-]  # fmt: skip
-
 
 _FEW = 4  # landings at sources, so many that they need no second thought
 # landings ahead, with which only jumps and kinks of rates that have been seen are followed on

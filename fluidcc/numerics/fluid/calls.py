@@ -15,13 +15,8 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ..layout import LayoutType, at, clear, copy
+from ..layout import LayoutType
 from .state import State
-
-__all__ = [
-    "PYTHON_KERNELS", "at", "call_kernel", "call_step", "clear", "copy", "kernel_signature",
-    "state", "step_signature",
-]  # fmt: skip
 
 _P = types.CPointer(types.float64)
 _Q = types.CPointer(types.int64)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fluidcc.numerics.layout import at, copy
+
 from ..compiling import njit
 from ..fluid import state as s
 from .breaking_points import (
@@ -15,15 +17,13 @@ from .breaking_points import (
     straighten,
     unfollowed,
 )
-from .calls import at, call_step, copy
+from .calls import call_step
 from .events import act, arrive, due, flip, next_break, start
 from .fixed_point import forget, learn
 from .modes import first_event
 from .reads import record_of, resolution, work
 from .sampling import add_totals, sample_step
 from .step import step_array
-
-__all__ = ["drive"]
 
 # what is called from one place alone is compiled there alone
 _ONCE: dict[str, Any] = {"inline": "always"}

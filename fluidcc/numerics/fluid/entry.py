@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numba import config, float64, int64
 
+from fluidcc.numerics.layout import clear
+
 from ..compiling import njit
 from ..fluid import state as s
 from .breaking_points import forward_class
-from .calls import clear, state
+from .calls import state
 from .driver import drive
 from .events import act, arrive, leave_undecided, start
 from .records import keep_node, linear_record
 from .rhs import evaluate
-
-__all__ = ["advance", "resume", "solver", "start_anew"]
 
 
 @njit()

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from fluidcc.numerics.layout import at, copy
+
 from ..compiling import njit
 from ..fluid import state as s
 from .breaking_points import bend, emit, forward, forward_class, news, pop, send_kink, speak
-from .calls import at, call_kernel, copy
+from .calls import call_kernel
 from .modes import settle_links
 from .reads import resolution, work
 from .records import keep_node, linear_record
 from .rhs import count_crossing, evaluate
-
-__all__ = ["act", "arrive", "due", "flip", "leave_undecided", "next_break", "start"]
-
 
 SAME = 10.0  # resolutions of time within which two jumps are at the same instant
 # of HDUE: the condition has just become false, whatever its sign is by the error of the step

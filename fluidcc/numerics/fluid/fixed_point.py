@@ -24,13 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.numerics.layout import at, clear, copy
+
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at, clear, copy
 from .reads import record_of, rise
 from .records import carry_on, linear_record
-
-__all__ = ["begin_passes", "forget", "judge", "learn", "measure", "memory", "mix", "raised"]
 
 _FAST: dict[str, Any] = {"fastmath": {"arcp", "contract"}}
 # where the caller's sizes are constants, there are no loops left

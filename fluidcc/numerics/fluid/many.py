@@ -16,8 +16,6 @@ from ..compiling import njit
 from ..fluid import state as s
 from .calls import state
 
-__all__ = ["FINAL", "MAX", "MEAN", "MIN", "STD", "run_many", "statistic"]
-
 MEAN, STD, MIN, MAX, FINAL = range(5)
 SAMPLES, INITIAL, RING, TIMES = (
     s.PLACES[name][1] for name in ("samples", "initial", "ring", "sample_time")

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fluidcc.numerics.layout import at, clear, copy
+
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at, clear, copy
 from .reads import link_of, quartic, record_of, resolution, slope
 from .rhs import evaluate
 from .step import dense
-
-__all__ = ["first_event", "settle_links"]
-
 
 # relative difference of arrivals and capacity that only the coming step can tell from none
 TIE = 1e-9

@@ -18,15 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.numerics.layout import at
+
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at
-
-__all__ = [
-    "NOTHING", "NOTHING_FROZEN", "acted_of", "entered", "find", "invert", "keep", "link_of", "lost",
-    "near", "norm", "passed", "pick", "quartic", "rate_of", "read_list", "read_nodes", "record_of",
-    "resolution", "rise", "share", "slope", "work",
-]  # fmt: skip
 
 _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 ROUNDING = 16.0 * 2.220446049250313e-16  # of a product of ratios along a path

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.numerics.layout import at, copy
+
 from ..compiling import njit
 from ..fluid import state as s
 from ..tableaus import TSIT5
-from .calls import at, copy
 from .reads import acted_of, link_of, rate_of, record_of
-
-__all__ = [
-    "NODE_WEIGHTS", "Quartic", "carry_on", "dense", "fitted", "fitted_of", "keep_node",
-    "linear_record", "put", "state_quartic", "write_record",
-]  # fmt: skip
 
 _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 Quartic = tuple[float, float, float, float, float]  # coefficients of 1, u, ..., u^4

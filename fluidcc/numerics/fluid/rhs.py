@@ -9,12 +9,12 @@ its queue back to the source; no queue is on it. So the reads of one class are n
 
 from __future__ import annotations
 
+from fluidcc.numerics.layout import at, clear
+
 from ..compiling import njit
 from ..fluid import state as s
-from .calls import at, call_kernel, clear
+from .calls import call_kernel
 from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record_of
-
-__all__ = ["add_by_first_link", "count_crossing", "drops", "evaluate"]
 
 
 @njit()

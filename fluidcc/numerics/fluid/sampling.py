@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.numerics.layout import at
+
 from ..compiling import njit
 from ..fluid import state as s
 from .breaking_points import finish
-from .calls import at
 from .reads import (
     acted_of,
     entered,
@@ -33,8 +34,6 @@ from .reads import (
 )  # fmt: skip
 from .records import fitted_of, state_quartic
 from .rhs import drops
-
-__all__ = ["add_totals", "rate_at", "sample_step"]
 
 _FAST: dict[str, Any] = {"fastmath": {"arcp", "contract"}}
 _INLINE: dict[str, Any] = {**_FAST, "forceinline": True}

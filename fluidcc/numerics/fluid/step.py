@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.numerics.layout import at, copy
+
 from ..compiling import njit
 from ..fluid import state as s
 from ..tableaus import TSIT5
-from .calls import at, copy
 from .fixed_point import begin_passes, judge, measure, mix
 from .reads import norm, rise
 from .records import keep_node, write_record
 from .rhs import add_by_first_link, evaluate
-
-__all__ = ["dense", "passes", "step_array"]
 
 _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 _A = np.ascontiguousarray(TSIT5.A)

@@ -19,12 +19,6 @@ from numpy.typing import NDArray
 from fluidcc.numerics.linear.compiled.zeros import bound as largest
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = [
-    "approximate_roots", "difference_norm", "essential_abscissa", "is_neutral", "points_for",
-    "radius", "undelayed",
-]  # fmt: skip
-
-
 Floats = NDArray[np.float64]
 
 EQUAL = 1e-12

@@ -26,9 +26,6 @@ from fluidcc.numerics.linear.wiring import Blocks, core_of
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
-
-__all__ = ["Ball", "Certificate", "certify"]
-
 SEGMENTS = 40_000
 SHORTEST = 1e-9  # of the walk's size: below it a root must be on the path
 

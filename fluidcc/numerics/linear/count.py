@@ -19,9 +19,6 @@ from fluidcc.numerics.linear.pencil import Complex, pencils
 from fluidcc.numerics.linear.roots import OnContour, Search, half_box, winding
 from fluidcc.numerics.linear.wiring import Blocks, core_of, of_one_pattern
 
-__all__ = ["RootCount", "count_right", "right_of_axis", "rightmost_of_stack"]
-
-
 RESOLUTION = 1e-9
 """Real parts below this, times 1/(longest delay) + abs(s), are not told from zero."""
 

@@ -33,9 +33,6 @@ from fluidcc.numerics.linear.wiring import (
     wire,
 )
 
-__all__ = ["DelayLTI"]
-
-
 Matrix = NDArray[np.float64]
 
 

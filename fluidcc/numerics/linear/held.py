@@ -26,8 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.errors import InvalidInput, Unsupported
 
-__all__ = ["HeldLoop", "Measurement", "Path", "common_period"]
-
 Array = NDArray[np.float64]
 MOST_TICKS = 100_000
 """Of the shortest period within the common one."""

@@ -15,8 +15,6 @@ from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
-
 
 @dataclass(frozen=True)
 class Margins(InTable):

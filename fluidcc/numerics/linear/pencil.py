@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 from fluidcc.numerics.linear.compiled.elimination import framed, pivoted, plan, replay
 from fluidcc.numerics.linear.wiring import Blocks, alike, of_one_pattern
 
-__all__ = ["Complex", "Pencil", "Unlike", "Values", "pencils", "separator", "unframed", "with_sums"]
-
-
 Floats = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 

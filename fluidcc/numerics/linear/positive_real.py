@@ -19,9 +19,6 @@ from fluidcc.base.extras import need
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
-
-__all__ = ["FrequencyTest", "Storage", "kyp", "positive_real"]
-
 Floats = NDArray[np.float64]
 
 

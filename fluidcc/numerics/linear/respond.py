@@ -20,9 +20,6 @@ from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["different", "kink_times", "respond"]
-
-
 Floats = NDArray[np.float64]
 
 

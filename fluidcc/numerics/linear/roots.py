@@ -24,12 +24,6 @@ from fluidcc.numerics.linear.compiled.zeros import STARTS, gather, iterate, turn
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 from fluidcc.numerics.linear.wiring import Blocks, core_of
 
-__all__ = [
-    "OnContour", "Region", "Search", "cluster_moments", "half_box", "mirrored", "newton",
-    "resolve", "rightmost", "roots_in", "winding",
-]  # fmt: skip
-
-
 Floats = NDArray[np.float64]
 
 

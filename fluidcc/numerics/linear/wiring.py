@@ -16,13 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.base.arguments import number, numbers, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 
-__all__ = [
-    "Blocks", "Pick", "alike", "checked", "close_channels", "core_of", "delayed_terms",
-    "independent", "indices", "matrix", "merged", "names", "of_one_pattern", "rational",
-    "stack", "wire",
-]  # fmt: skip
-
-
 Matrix = NDArray[np.float64]
 
 SINGULAR = 1e-12

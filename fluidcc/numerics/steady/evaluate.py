@@ -14,9 +14,6 @@ from fluidcc.numerics.tape import run
 from ..layout import Floats, at, copy
 from .state import State
 
-__all__ = ["TOLERANCE", "balanced", "evaluate", "finite", "rests", "slopes"]
-
-
 _jit: Any = njit(counted=False)
 
 

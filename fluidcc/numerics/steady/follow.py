@@ -19,11 +19,6 @@ from .evaluate import evaluate, rests
 from .state import Numbers, Shape, State, state_of
 from .step import projected_step
 
-__all__ = [
-    "CONVERGED", "GROWING", "LONGEST_QUEUE", "STALLED", "UNDEFINED", "Found", "Search",
-]  # fmt: skip
-
-
 _jit: Any = njit(counted=False)
 _making: Any = njit()
 

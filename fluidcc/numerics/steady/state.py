@@ -17,9 +17,6 @@ from fluidcc.numerics.tape import Tape
 
 from ..layout import Floats, Ints, Layout
 
-__all__ = ["ROUNDS", "Numbers", "Shape", "State", "state_of"]
-
-
 Array = NDArray[np.float64]
 
 ROUNDS = 60

@@ -17,9 +17,6 @@ from ..layout import Floats, at
 from .evaluate import TOLERANCE, balanced, finite, slopes
 from .state import ROUNDS, State
 
-__all__ = ["projected_step"]
-
-
 _jit: Any = njit(counted=False)
 _making: Any = njit()
 

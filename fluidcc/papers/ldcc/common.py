@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linearize import linearize
-from fluidcc.equilibria.equilibrium import Equilibrium, equilibrium
+from fluidcc.equilibria.equilibrium import equilibrium
+from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws import Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network

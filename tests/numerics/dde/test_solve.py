@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from fluidcc.numerics.dde.solve import DdeResult, solve_dde
+from fluidcc.numerics.dde.result import DdeResult
+from fluidcc.numerics.dde.solve import solve_dde
 from tests.numerics.dde.problems import FELDSTEIN_NEVES_KINKS, PROBLEMS, Array, Problem
 
 SOLVABLE = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=lambda p: p.name)

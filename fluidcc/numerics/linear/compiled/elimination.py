@@ -16,12 +16,6 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.compiling import njit
 
-__all__ = [
-    "AT", "CORNER", "PIVOT", "Outlook", "balanced", "determinant", "eliminate", "evened",
-    "framed", "inverted", "outlook", "pivoted", "plan", "replay", "room",
-]  # fmt: skip
-
-
 Index = NDArray[np.int64]
 
 SLOTS, ENTRIES, ROWS, COLUMNS, PARITY = range(5)

@@ -20,9 +20,6 @@ from fluidcc.numerics.linear.compiled.points import (
     square,
 )  # fmt: skip
 
-__all__ = ["MARGINS", "followed", "judge"]
-
-
 AXIS, CIRCLE, LOWEST, HIGHEST = range(4)
 KINDS = 4
 ROUNDS = 50

@@ -11,9 +11,6 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.linear.compiled.points import BOTH, at_point, square, strength
 
-__all__ = ["SMALL", "WEAK", "Grid", "assign", "reach", "trace"]
-
-
 HUGE = 1e300  # the cost of what is no number
 
 

@@ -22,12 +22,6 @@ from fluidcc.numerics.linear.compiled.elimination import (
     room,
 )
 
-__all__ = [
-    "BOTH", "LARGEST", "LEAST", "NEITHER", "Loop", "at_point", "extremes", "finite", "loop_of",
-    "norm", "singular_values", "solve", "square", "strength", "times",
-]  # fmt: skip
-
-
 LARGE = 20  # rows
 
 

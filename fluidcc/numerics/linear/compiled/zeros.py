@@ -13,10 +13,6 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.linear.compiled.elimination import determinant, eliminate, pivoted, room
 
-__all__ = [
-    "STARTS", "bound", "gather", "iterate", "rightmost", "rightmost_of_all", "turns",
-]  # fmt: skip
-
 
 @njit(entry=True)
 def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
