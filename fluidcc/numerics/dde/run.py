@@ -274,12 +274,12 @@ def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
         sol=sol, t_events=hit_times, y_events=hit_states,
         t_jumps=run.jump_t[: run.n_jumps].copy(),
         breaking_points=np.column_stack([run.landed_t[:landed], run.landed_order[:landed]]),
-        nfev=run.nfev, status=status, message=_message(p, run, frame, code),
+        nfev=int(run.nfev), status=status, message=_message(p, run, frame, code),
         modes=run.modes.copy() if p.layout.modes else None,
-        statistics=Statistics(
+        statistics=Statistics(*map(int, (
             run.steps, run.rejections, run.resteps, run.passes, run.n_hits, run.n_jumps,
             run.switchings, landed,
-        ),
+        ))),
     )  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def _rightmost(
     left = last - min(0.5 * gap, 1.0)
     upper, times = np.unique(np.round(found[found.imag >= 0], 9), return_counts=True)
     balls = []
-    for rough, multiplicity in zip(upper, times, strict=True):
+    for rough, multiplicity in zip(upper, times.tolist(), strict=True):
         root = complex(found[np.argmin(np.abs(found - rough))])
         # near a multiple root the function is flat: a wider square is proved in fewer pieces
         size = (digits if multiplicity == 1 else 0.01) * (1 + abs(root))
@@ -157,7 +157,7 @@ def _rightmost(
         ball = Ball(
             root / walk.unit,
             float(np.nextafter(1.4143 * size / walk.unit, np.inf)),
-            int(multiplicity),
+            multiplicity,
         )
         balls.append(ball)
         if root.imag > size:

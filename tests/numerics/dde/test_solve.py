@@ -101,6 +101,7 @@ def test_a_small_lag_does_not_force_small_steps(lag: float) -> None:
     share = -1 / (root * (1 + lag * root))  # residue of the Laplace transform, y = 1 before
     np.testing.assert_allclose(result.y[0, -1], share * math.exp(10 * root), rtol=1e-5)
     assert result.statistics.steps < 150
+    assert "np." not in repr(result.statistics)
 
 
 def mackey_glass_by_steps(end: float) -> Array:
