@@ -64,8 +64,10 @@ def test_ctrl_c_ends_it(name: Any) -> None:
     """The child says when it begins, is interrupted, and says that it has heard."""
     prepare, call = ENDLESS[name]
     text = f"""
+import signal
 import fluidcc as fc
 import numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 {prepare}
 print("ready", flush=True)
 try:
