@@ -90,11 +90,12 @@ def test_equilibrium_is_the_outer_set_point_and_a_continuum_of_rates() -> None:
         assert np.ptp(rates) > 0.3 * np.ptp(shares) * C
 
 
-def test_max_min_over_two_routers() -> None:
+@pytest.mark.parametrize("way", [["one", "two"], ["two", "one"]])
+def test_max_min_over_two_routers(way: list[str]) -> None:
     """Two nodes of 30 and 12 Mbit/s and different periods: 4, 4, 4 and 26, by water filling."""
     net = fc.Network().link("one", fc.PAQMECF, capacity=30e6, delay=0.01, packet=PACKET)
     net.link("two", fc.PAQMECF(T_ECF=0.2, T_s=0.12), capacity=12e6, delay=0.01, packet=PACKET)
-    routes = {"long": ["one", "two"], "a": ["two"], "b": ["two"], "c": ["one"]}
+    routes = {"long": way, "a": ["two"], "b": ["two"], "c": ["one"]}
     for name, route in routes.items():
         net.flow(name, fc.ECF(r_max=30e6), route=route, access_delay=0.01, packet=PACKET)
     ds = fc.simulate(net, 60, samples=601)
