@@ -165,7 +165,10 @@ class Explorer:
 
     def _choose_variables(self) -> None:
         self.series = Series(self.variables.value)
-        self.plots.objects = [pn.pane.Bokeh(one, **WIDE) for one in self.series.figures]
+        figures = self.series.figures
+        # so that the browser knows them all, whichever tab it shows when new data arrive
+        self.tabs.tags = [*figures, self.loci.figure, self.plane.figure, self.map.figure]
+        self.plots.objects = [pn.pane.Bokeh(one, **WIDE) for one in figures]
 
     def _choose_and_show(self) -> None:
         self._choose_variables()

@@ -70,3 +70,17 @@ def test_the_page_works_and_its_console_stays_clean(
     page.get_by_text("import fluidcc as fc").wait_for(timeout=10_000)
     assert said == []
     page.close()
+
+
+def test_the_browser_knows_figures_of_tabs_that_it_does_not_show(
+    address: str, browser: Any
+) -> None:
+    """New data may come before the tab that they are for: then they would be for nothing known."""
+    page = browser.new_page()
+    page.goto(address)
+    page.locator(".bk-Figure").first.wait_for(timeout=60_000)
+    known = page.evaluate(
+        "[...Bokeh.documents[0]._all_models.values()].filter(m => m.type == 'Figure').length"
+    )
+    assert known == 6  # three variables, Nyquist, roots and the chart
+    page.close()
