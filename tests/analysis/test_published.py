@@ -91,6 +91,19 @@ def test_the_longest_path_shrinks_with_capacity_and_grows_with_flows() -> None:
         assert _unstable(60, 3750, 1.001 * usual)[k] == 2
 
 
+def test_a_path_of_many_flows_is_one_of_a_flow_as_aggressive_as_all() -> None:
+    net = scenarios["low_paganini"].net
+    one = changed_path(net, 4.0, 3750.0, 0.2)
+    ((name, flow),), many = one.flows.items(), changed_path(net, 1.0, 3750.0, 0.2)
+    for k in range(3):
+        many.flow(f"more{k}", many.flows[name].law, route=flow.route, packet=flow.packet,
+                  return_delay=flow.return_delay)  # fmt: skip
+    rates = [float(fc.equilibrium(net).rate.sel(flow=name)) for net in (one, many)]
+    assert rates[0] == pytest.approx(4 * rates[1])
+    found, of_many = fc.linearize(one).roots(count=3), fc.linearize(many).roots(count=9)
+    assert np.abs(found[:, None] - of_many).min(axis=1) == pytest.approx(0.0, abs=1e-7)
+
+
 def test_another_network_has_no_published_loop() -> None:
     with pytest.raises(Unsupported, match=r"of RED or PI, here 'user' \(DelayedPrimal\) on 'link'"):
         tcp_loops(scenarios["johari_tan"].net)

@@ -9,10 +9,10 @@ from sympy import Eq, Symbol, lambdify, simplify, symbols
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws import Law
-from fluidcc.laws.linear import active_modes, at_rest, branch_function, slope
+from fluidcc.laws.linear import active_modes, at_rest, branch_function, slope, standing
 from fluidcc.papers.model import proof
-from fluidcc.sources import LDCC, Reno
-from fluidcc.symbols import RTT, c, e, e_b, packet, pi, plain, price, unfold, x_tau, y
+from fluidcc.sources import LDCC, Reno, SampledLDCC
+from fluidcc.symbols import RTT, c, e, e_b, edot, packet, pi, plain, price, unfold, x_tau, y
 from tests.some_laws import all_laws, random_values, reference
 
 N = 25
@@ -47,6 +47,17 @@ def test_ldcc_at_rest_follows_its_delay_by_its_penalty() -> None:
     rest = at_rest(LDCC, given={pi: 0}, eliminate=e)  # (18)
     wanted = -eta * x / (e + e_b) * beta * (T + e_b) / (e + e_b) ** 2  # -k x v'(e)
     assert simplify(rest.B[0, LDCC.inputs.index(e)] - rest.put(wanted)) == 0
+
+
+def test_a_sampled_law_stands_still_where_the_continuous_one_does() -> None:
+    """At a constant delay the averages of an interval are the delay itself."""
+    (x,), steady = LDCC.states, {edot: 0, pi: 0, packet: 8000, e: 0.3, e_b: 0.02}
+    held, flow = (
+        unfold(law.flow[x]).subs({**law.params, **steady, x: 1e6})
+        for law in (standing(SampledLDCC, "flow"), LDCC)
+    )
+    assert float(held) == pytest.approx(float(flow))
+    assert float(flow) < 0
 
 
 def test_a_switching_surface_is_refused() -> None:

@@ -176,6 +176,15 @@ def test_random_networks_meet_the_optimality_conditions(
     solve(R, 10 ** (6 + spread * rng.random(links)), [alpha_fair(weight, alpha, closed=closed)])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_prices_of_many_orders_of_magnitude_leave_little_for_the_last_steps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    R = (rng.random((12, 40)) < 0.3).astype(float)
+    R[rng.integers(0, 12, 40), np.arange(40)] = 1
+    group = alpha_fair(10 ** rng.uniform(-1, 1, 40), 4.0)
+    assert solve(R, 10 ** (6 + 3 * rng.random(12)), [group]).iterations <= 3
+
+
 def test_slope_inversion_respects_its_ends() -> None:
     x = invert_slope(log1p(0, 1, 2), np.array([2.0, 0.5, 0.01]), np.full(3, 10.0))
     np.testing.assert_allclose(x, [0.0, 1.0, 10.0], rtol=1e-14)

@@ -87,6 +87,8 @@ def test_a_return_ratio_of_ones_own_is_drawn_smoothly() -> None:
         end, start = (np.argmin(np.abs(branch - complex(*at))) for at in (tip.xy, tip.xyann))  # type: ignore[attr-defined]
         assert end > start  # towards higher frequency
     assert _line(fc.plot.bode(loop)[0], "eigenlocus").shape[0] > 1000
+    omega, phase = np.asarray(fc.plot.bode(loop)[1].get_lines()[0].get_xydata()).T
+    np.testing.assert_allclose(phase, -np.degrees(omega + np.arctan(omega)), rtol=1e-9)
     with pytest.raises(InvalidInput, match="is square"):
         fc.plot.nyquist(fc.DelayLTI([[-1.0]], [[1.0, 1.0]], [[1.0]], [[0.0, 0.0]]))
     with pytest.raises(InvalidInput, match="the return ratio itself"):

@@ -13,7 +13,8 @@ from sympy import Max, Min, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput, LawError
-from fluidcc.symbols import crossing, noise, offer_max, offer_min, t, y
+from fluidcc.laws import extended
+from fluidcc.symbols import crossing, noise, offer_max, offer_min, q_max, t, y
 
 (q,) = fc.DropTail.states
 p, slope = symbols("p slope", positive=True)
@@ -26,6 +27,18 @@ ThirdDropped = replace(
 def over(link: fc.Link, *flows: Any, **path: Any) -> fc.Network:
     """Flows over one link, each a law or all that a flow is given."""
     return fc.dumbbell(flows, {"name": "l", "law": link, "delay": 0.01, **path})
+
+
+@pytest.mark.parametrize("engine", ["array", "fused"])
+def test_a_link_hears_its_buffer_in_seconds_and_tells_price_and_mark_apart(engine: str) -> None:
+    """1.2 Mbit/s fill a fifth of a second at 1 Mbit/s in one second."""
+    out = {"price": q / q_max, "mark": q_max / (2 * q_max + 2 * q)}
+    law = extended(fc.DropTail, "Filling", out=out)
+    net = over(law, fc.CBR(rate=1.2e6), capacity=1e6, buffer=0.2e6)
+    ds = fc.simulate(net, 2, t_eval=[0.25, 0.5, 1.5], engine=engine)
+    np.testing.assert_allclose(ds.link_price[:, 0], [0.25, 0.5, 1], rtol=1e-9)
+    full = 1 - (1 - 0.2 / 1.2) * (1 - 1 / 4)
+    assert float(ds.loss[-1, 0]) == pytest.approx(full, rel=1e-9)
 
 
 # --- early drops ----------------------------------------------------------------------------------

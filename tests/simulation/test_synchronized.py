@@ -153,6 +153,16 @@ def test_one_flow_hears_in_proportion_to_its_rate() -> None:
     assert chosen == pytest.approx((cut**2).mean() / cut.mean() ** 2, rel=0.05)
 
 
+@pytest.mark.parametrize("l", [0.0, 0.5, 1.0])
+def test_a_flow_that_is_alone_hears_alone(l: float) -> None:
+    alone, one = (
+        fc.synchronized(0.5, l, 2.0, 0.4, 50.0, initial=[10.0], intervals=200, hears=hears)
+        for hears in ("all", "one")
+    )
+    assert alone.decreases > 1
+    np.testing.assert_allclose(one.rates, alone.rates, rtol=1e-12)
+
+
 def test_missed_feedback_costs_losses() -> None:
     how: Any = {"initial": [400.0, 500.0], "intervals": 20000}
     heard, missed = (fc.synchronized(0, 1, 1.0, 0.5, 1e3, missed=p, **how) for p in (0, 0.5))

@@ -131,6 +131,12 @@ def test_a_window_and_a_ring_that_grows() -> None:
     assert len(structure.space.F) > len(before.F), "the ring has grown"
 
 
+def test_a_ramp_deviates_from_its_mean_as_uniform_numbers_do() -> None:
+    times, row = np.array([0.0, 0.5, 2.0]), np.array([1.0, 2.0, 5.0])
+    found = statistic(STD, np.concatenate([times, row]), 3, 0, 3)
+    assert found == pytest.approx(4 / np.sqrt(12))
+
+
 def test_random_traffic_by_seed() -> None:
     pattern = {"kind": "poisson", "mean_rate": "1 Mbit/s", "interval": "10 ms"}
     net = network().flow("udp", fc.CBR, route=["l"], pattern=pattern)

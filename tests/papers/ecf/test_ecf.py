@@ -18,6 +18,13 @@ def test_the_printed_periods_and_overheads() -> None:
     )
 
 
+def test_the_best_gains_by_the_roots_of_the_inner_loop() -> None:
+    """z^2 - z + k: of 0.2 to 0.5 the slowest is 0.2, and beyond them 0.55 comes next."""
+    found = outcome("ecf.gains").values
+    assert found["inside"] == pytest.approx((1 + math.sqrt(0.2)) / 2)
+    assert found["outside"] == pytest.approx(math.sqrt(0.55))
+
+
 def test_red_needs_the_marks_of_the_square_root_law() -> None:
     """With W = c (RTT + q)/(N packet) the ratio is 2/W^2, wherever the run is calm."""
     for count, rtt in ((10, 0.06), (30, 0.06), (30, 0.1)):
