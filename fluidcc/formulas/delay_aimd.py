@@ -246,26 +246,28 @@ def epoch_duration(
     >>> round(epoch_duration(1000.0, 0.1), 2)
     3.9
     """
-    one = _rounds if flag(rounds, "epoch_duration: rounds") else _fluid
-    found = np.vectorize(one, otypes=[float])(
-        *_growth(window, rtt, beta, coefficient, offset, queue)
-    )
+    by_rounds = flag(rounds, "epoch_duration: rounds")
+    given = _growth(window, rtt, beta, coefficient, offset, queue)
+    found = _fluid(*given)
+    if by_rounds:
+        found = np.vectorize(_rounds, otypes=[float])(found, *given)
     return found if found.ndim else float(found)
 
 
-def _fluid(growth: float, rtt: float, coefficient: float, offset: float) -> float:
-    from scipy.optimize import brentq
+def _fluid(growth: Any, rtt: Any, coefficient: Any, offset: Any) -> Any:
+    from scipy.optimize.elementwise import find_root
 
-    def missing(t: float) -> float:
-        return float(epoch_growth(t, rtt, coefficient, offset)) - growth
+    def missing(t: Any, growth: Any, *more: Any) -> Any:
+        return epoch_growth(t, *more) - growth
 
-    most = growth * rtt  # the increase is at least one packet a round trip
-    return most if most <= offset else float(brentq(missing, offset, most, xtol=1e-14, rtol=1e-14))
+    most = np.multiply(growth, rtt)  # the increase is at least one packet a round trip
+    found = find_root(missing, (offset, most), args=(growth, rtt, coefficient, offset))
+    return np.where(most <= offset, most, found.x)
 
 
-def _rounds(growth: float, rtt: float, coefficient: float, offset: float) -> float:
-    count = int(np.ceil(_fluid(growth, rtt, coefficient, offset) / rtt)) + 1
-    grown = np.cumsum(increase(rtt * np.arange(1, count + 1), coefficient, offset))
+def _rounds(fluid: float, growth: float, rtt: float, coefficient: float, offset: float) -> float:
+    times = rtt * np.arange(1, int(np.ceil(fluid / rtt)) + 2)
+    grown = np.cumsum(increase(times, coefficient, offset))
     return float(rtt * (1 + np.searchsorted(grown, growth * (1 - 1e-15))))
 
 

@@ -251,9 +251,9 @@ def conventions() -> dict[Convention, np.ndarray]:
     }
 
 
-def equal(found: np.ndarray) -> int:
-    """How many entries of Table I are the printed ones."""
-    return int(np.sum(np.round(found, 1) == np.array(TABLE[1])))
+def equal(found: np.ndarray) -> Any:
+    """How many entries of Table I, along the last axis, are the printed ones."""
+    return np.sum(np.round(found, 1) == np.array(TABLE[1]), axis=-1)
 
 
 def table_one() -> Found:
@@ -319,10 +319,8 @@ def most_entries(coefficient: float, offset: float) -> int:
 
 def _by_rounds(coefficient: float) -> int:
     """The same in whole round trips of 10 to 300 ms, beta = 1/2, without or with `QUEUE`."""
-    windows = np.array(TABLE[0], dtype=float)
-    readings: Any = ("coefficient", "rtt", "offset", "queue", "rounds")
-    tried = product([coefficient], np.arange(10, 301) / 1000, (0.0, 1.0), (0.0, QUEUE), [True])
-    return max(
-        equal(delay_aimd.epoch_duration(windows, **dict(zip(readings, v, strict=True))))
-        for v in tried
-    )
+    trips = np.arange(10, 301)[:, None] / 1000
+    offset, queue = np.array(list(product((0.0, 1.0), (0.0, QUEUE)))).T[:, :, None, None]
+    how: Any = {"coefficient": coefficient, "offset": offset, "queue": queue, "rounds": True}
+    found = delay_aimd.epoch_duration(np.array(TABLE[0], dtype=float), trips, **how)
+    return int(equal(found).max())
