@@ -376,12 +376,13 @@ class Search:
         self.slow = True
         near = undelayed(self.block)
         near = near[near.imag >= 0]
-        self.add(near if more is None else np.concatenate((more[more.imag >= 0], near)))
-        for _ in range(AGAIN):
+        self.add(near)
+        starts = near if more is None else np.concatenate((more[more.imag >= 0], near))
+        for turn in range(AGAIN):
             before = int(self.times.sum())
-            if before >= len(near):
+            if before >= len(near) and (turn or more is None):
                 break
-            s, size = newton(self.pencil, near, self.known(), 40)
+            s, size = newton(self.pencil, starts, self.known(), 40)
             self.add(s[(size < 1e-8) & (s.imag > -1e-6)])
             if self.times.sum() == before:
                 break

@@ -226,7 +226,8 @@ def independent(block: Blocks) -> list[Blocks]:
     A, B, C, D = block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]
     together = _strongly_connected(np.block([[A, B], [C, D]]) != 0)
     found = []
-    for own in map(np.flatnonzero, np.unique(together, axis=0)):
+    for first in np.unique(together.argmax(axis=1)):
+        own = np.flatnonzero(together[first])
         z, v = own[own < n], own[own >= n] - n
         if len(z):
             found.append(

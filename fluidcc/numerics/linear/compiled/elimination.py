@@ -221,6 +221,7 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
     size, entries = whole[AT] - whole[PIVOT], whole[LAG_OF] - whole[WHERE]
     V = np.zeros((rows, columns), np.complex128)
     D = np.zeros((rows, columns), np.complex128)
+    weight, filled = np.zeros(rows), np.empty(columns, np.int64)
     for e in range(entries):
         place, lag_of = whole[whole[DENSE] + e], whole[whole[LAG_OF] + e]
         i, j = place // columns, place % columns
@@ -231,15 +232,15 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
             late = real[2 * entries + e] * np.exp(-s * lag)
             V[i, j] += late
             D[i, j] -= lag * late
-    weight = np.zeros(size)
+        if j < size:
+            weight[i] = max(weight[i], abs(V[i, j]))
     for i in range(size):
-        top = np.abs(V[i, :size]).max()
-        weight[i] = 1 / top if top > 0 else 0.0
+        weight[i] = 1 / weight[i] if weight[i] > 0 else 0.0
     for k in range(size):
-        best = k
+        best, largest = k, abs(V[k, k]) * weight[k]
         for i in range(k + 1, size):
-            if abs(V[i, k]) * weight[i] > abs(V[best, k]) * weight[best]:
-                best = i
+            if V[i, k] != 0 and abs(V[i, k]) * weight[i] > largest:
+                best, largest = i, abs(V[i, k]) * weight[i]
         if V[best, k] == 0:
             ratio[:] = rate[:] = complex(np.inf, np.inf)
             return 0j, -np.inf, complex(np.inf, 0.0), True
@@ -252,12 +253,17 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
         turn *= V[k, k] / abs(V[k, k])
         log += np.log(abs(V[k, k]))
         total += D[k, k] / V[k, k]
+        count = 0  # of the columns in which the pivot's row is not empty
+        for j in range(k + 1, columns):
+            if V[k, j] != 0 or D[k, j] != 0:
+                filled[count] = j
+                count += 1
         for i in range(k + 1, rows):
             if V[i, k] == 0 and D[i, k] == 0:
                 continue
             f = V[i, k] / V[k, k]
             df = (D[i, k] - f * D[k, k]) / V[k, k]
-            for j in range(k + 1, columns):
+            for j in filled[:count]:
                 V[i, j] -= f * V[k, j]
                 D[i, j] -= f * D[k, j] + df * V[k, j]
     for i in range(rows - size):
