@@ -82,6 +82,20 @@ def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
     np.testing.assert_allclose(rough.queueing_delay[-1], fine.queueing_delay[-1], atol=1e-6)
 
 
+def test_flows_that_start_one_after_another_do_not_end_a_step_for_each_that_hears_of_it() -> None:
+    """A kink of each of 20 starts reaches 20 flows, which would send on 400 of their own."""
+    net = Network().link("a", DropTail, capacity=3e6, delay=0.01)
+    net.link("b", DropTail, capacity=4e6, delay=0.02)
+    for k in range(20):
+        net.flow(
+            f"f{k}", LDCC, route=["a", "b"][k % 3 == 2 :], access_delay=0.001 * (k + 1) ** 1.1,
+            initial={"x": 2e5 + 1e4 * k},
+        )  # fmt: skip
+    loose, tight = (simulate(net, 3.0, rtol=rtol, atol=1e-3) for rtol in (1e-6, 1e-10))
+    assert loose.attrs["breaking_points"] < 3000
+    np.testing.assert_allclose(loose.rate, tight.rate, rtol=1e-4)
+
+
 def test_the_history_is_bounded() -> None:
     """A run ten times as long needs no more memory for its past."""
     case = next(case for case in CASES if case.name == "limit_cycle")

@@ -10,15 +10,17 @@ straight back: where that changes at once, by a tick or a jump, is a breaking po
 
 How far it is followed is a rule, so that exactness does not cost scale: the first generation where
 a kink lands at sources at most 64 times (8 where laws jump or tick), once for each feedback class
-unless routes cross; the second with at most 8, the third with at most 4. What is not followed is
-counted in the statistics and left to error control.
+unless routes cross; the second with at most 8, the third with at most 4. With more than 4 landings
+at sources none of them is followed while 50 are ahead: flows that start one after another would
+make thousands, each of which ends a step. What is not followed is counted in the statistics and
+left to error control.
 
 A source that sends what is acknowledged makes nothing smoother: a jump or kink of its rate comes
 round for ever, weaker at best. As long as it matters, it counts as new each time, where it lands at
 sources at most 4 times. With queues that change and lags that differ it lands at other instants
 each time round, and so do its parts, which grow in number as they grow smaller. So those that were
 seen go first: with 50 landings ahead of it, what only may be there (the later generations) is no
-longer followed, with 1000 nothing is; the steps that meet it are then shortened.
+longer followed, with 200 nothing is; the steps that meet it are then shortened.
 
 A busy queue mixes its flows, so a kink goes on from link to link with every flow that crosses them,
 and round a cycle of links for ever, weaker by the flows' shares each time. It is followed once
@@ -48,7 +50,7 @@ from .reads import link_of, rate_of, record_of, resolution, work
 _FEW = 4  # landings at sources, so many that they need no second thought
 # landings ahead, with which only jumps and kinks of rates that have been seen are followed on
 _CROWD = 50
-_PENDING = 1000  # landings ahead, with which those are not either
+_PENDING = 200  # landings ahead, with which those are not either
 SEEN = 0.2  # of the tolerance, by which a jump of a rate makes a difference
 # a landing's generation counts ones for passages through sources, and eights for links crossed
 # since
@@ -142,15 +144,13 @@ def finish(run: s.State, link: int, amount: float) -> float:
 
 @njit()
 def _followed(run: s.State, generation: int) -> bool:
-    spread = run.spread
+    few = run.spread <= _FEW
     if generation > run.most_generations:
-        return False
-    if run.echo and generation > 0 and run.n_landings >= _CROWD:
-        run.untracked += 1
         return False
     # jumps and ticks are many, and each makes as many landings as there are classes
     most = 8 if run.n_rules or generation > 1 else 64
-    if spread <= _FEW or generation <= 0 or (generation <= 2 and spread <= most):
+    crowd = run.n_landings >= _CROWD and (run.echo or not few)
+    if generation <= 0 or (not crowd and (few or (generation <= 2 and run.spread <= most))):
         return True
     run.untracked += 1
     return False

@@ -282,7 +282,7 @@ class _Seen(NamedTuple):
 def _seen(method: str, peak: float, seed: int) -> _Seen:
     net, act = _lot(method, peak), _START + _WAIT
     times = np.concatenate([np.arange(act - 2, act, 0.02), np.arange(_END - 10, _END, 0.02)])
-    run = simulate(net, _END, t_eval=times, seed=seed, rtol=1e-5)
+    run = simulate(net, _END, t_eval=times, seed=seed, rtol=1e-6)
     own, mean = run.sel(flow="S1"), run.rate.sel(time=slice(_END - 10, None)).mean("time")
     known = own.rtt[-1] - own[f"{net.flows['S1'].law.name}_delta"][-1]
     return _Seen(
