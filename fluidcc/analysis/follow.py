@@ -24,7 +24,7 @@ from fluidcc.analysis.change import (
     without_zeros,
 )
 from fluidcc.analysis.linearize import LinearNetwork
-from fluidcc.analysis.modes import polish, root_slope
+from fluidcc.analysis.modes import polish, root_form
 from fluidcc.analysis.operating_point import on_same_branch, operating_point
 from fluidcc.analysis.point import Point, accounts, link_outputs, residual
 from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
@@ -75,14 +75,13 @@ def root_slopes(
 ) -> tuple[complex, list[complex]]:
     """The root next to `near`, polished, and its derivatives by each knob."""
     build = builder(point, mode)
-    root = polish(build(point), near)
-    answer = Response(point)
+    matrices = build(point)
+    root = polish(matrices, near)
+    answer, form = Response(point), root_form(matrices, root)
     slopes = []
     for one in knobs:
-        total = 0j
-        for p in one.members:
-            value, change = split(build(answer.to(p)))
-            total += root_slope(value, change, root)
+        changes = (split(build(answer.to(p)))[1] for p in one.members)
+        total = sum(map(form.root_by, changes), 0j)
         slopes.append(total)
     return root, slopes
 

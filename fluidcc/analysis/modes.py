@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,35 +22,50 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 
 
-class _Bordered(NamedTuple):
-    """A matrix by what is inside, and by the ports: P, drive, read and direct."""
-
-    inner: Any
-    drive: Any
-    read: Any
-    direct: Any
-
-    @classmethod
-    def of(cls, M: Any, n: int, K: int) -> _Bordered:
-        """The parts of a matrix whose ports stand from n to K."""
-        ports = np.arange(n, K)
-        rest = np.delete(np.arange(len(M)), ports)
-        return cls(*(M[np.ix_(i, j)] for i in (rest, ports) for j in (rest, ports)))
-
-
-def _pencil(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[_Bordered, _Bordered]:
-    """P(s) = [[sI - A, -B2], [-E C2, I - E D22]] with E = diag(exp(-s tau)), whose unknowns are the
-    states and what the channels deliver, bordered by the ports; and how it changes with s, or with
-    the matrices by `d`.
+def _pencil(m: Matrices, s: complex) -> tuple[Complex, Complex]:
+    """P(s) = [[sI - A, -B], [C, D]], the rows of channels as they are delayed, I - E D22 with E =
+    diag(exp(-s tau)), and its derivative by s; the unknowns are states, ports and what the channels
+    deliver.
     """
     M, n, K = whole(m)
     own, by_s, factor, change = np.zeros((4, len(M)), complex)
     own[:n], own[K:], by_s[:n] = s, 1.0, 1.0
     factor[:n], factor[n:K], factor[K:] = -1.0, 1.0, -np.exp(-s * m.delays)
-    change[K:] = -factor[K:] * (m.delays if d is None else s * d.delays)
-    slope = change[:, None] * M
-    slope += np.diag(by_s) if d is None else factor[:, None] * whole(d)[0]
-    return _Bordered.of(np.diag(own) + factor[:, None] * M, n, K), _Bordered.of(slope, n, K)
+    change[K:] = -factor[K:] * m.delays
+    return np.diag(own) + factor[:, None] * M, np.diag(by_s) + change[:, None] * M
+
+
+def _places(m: Matrices) -> tuple[Any, Any]:
+    """Where in the pencil the states and channels are, and where the ports."""
+    n, p = len(m.A), len(m.inputs)
+    return np.r_[:n, n + p : n + p + len(m.delays)], np.arange(n, n + p)
+
+
+class Form:
+    """A number, left P(s) right, and how it changes.
+
+    Attributes
+    ----------
+    by_s : complex
+        Its derivative by s.
+    """
+
+    def __init__(self, m: Matrices, s: complex, left: Complex, right: Complex) -> None:
+        M, n, K = whole(m)
+        late = np.exp(-s * m.delays)
+        self._late = left[K:] * late * (M[K:] @ right)
+        self._left = left * np.concatenate((-np.ones(n), np.ones(K - n), -late))
+        self._right, self._s = right, s
+        self.by_s = complex(left[:n] @ right[:n] + self._late @ m.delays)
+
+    def by(self, d: Matrices) -> complex:
+        """Its derivative where the matrices change by `d`."""
+        moved = self._left @ (whole(d)[0] @ self._right)
+        return complex(moved + self._s * (self._late @ d.delays))
+
+    def root_by(self, d: Matrices) -> complex:
+        """How s moves with `d` if the number stays 0, as that of a root's null vectors does."""
+        return -self.by(d) / self.by_s
 
 
 def _scaled(P: Complex) -> tuple[Complex, Any, Any]:
@@ -71,8 +86,9 @@ def _sizes(M: Any, axis: int) -> Any:
 
 def null_vectors(m: Matrices, s: complex) -> tuple[Complex, Complex]:
     """Left and right null vectors of P at a root."""
+    rest, _ = _places(m)
     with np.errstate(all="ignore"):
-        P, row, column = _scaled(_pencil(m, s)[0].inner)
+        P, row, column = _scaled(_pencil(m, s)[0][np.ix_(rest, rest)])
     if not np.all(np.isfinite(P)):
         raise SolverError(f"the characteristic equation has no finite value at s = {s:.6g} 1/s")
     left, _, right = np.linalg.svd(P)
@@ -84,10 +100,11 @@ def newton_step(m: Matrices, s: complex) -> complex:
     one.
     """
     with np.errstate(all="ignore"):
+        inner = np.ix_(*[_places(m)[0]] * 2)
         value, slope = _pencil(m, s)
-        P, row, column = _scaled(value.inner)
+        P, row, column = _scaled(value[inner])
         try:
-            moved = np.linalg.solve(P, slope.inner * row[:, None] * column)
+            moved = np.linalg.solve(P, slope[inner] * row[:, None] * column)
             return complex(-1 / np.trace(moved))
         except np.linalg.LinAlgError:  # exactly singular: there it is
             return 0j
@@ -109,24 +126,25 @@ def polish(m: Matrices, s: complex, tolerance: float = 1e-14) -> complex:
     raise SolverError(f"the root near {s:.6g} 1/s is not simple, or could not be followed")
 
 
-def root_slope(m: Matrices, d: Matrices, s: complex) -> complex:
-    """ds of a simple root where the matrices change by `d`."""
-    left, right = null_vectors(m, s)
-    by_d, by_s = (left @ _pencil(m, s, by)[1].inner @ right for by in (d, None))
-    return complex(-by_d / by_s)
+def root_form(m: Matrices, s: complex) -> Form:
+    """The form of the null vectors of P at a simple root."""
+    rest, ports = _places(m)
+    both = np.zeros((2, len(rest) + len(ports)), complex)
+    both[:, rest] = null_vectors(m, s)
+    return Form(m, s, *both)
 
 
-def response_slope(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[Complex, Complex]:
-    """The transfer matrix at s, and its change with s, or where the matrices change by `d`."""
-    value, slope = _pencil(m, s, d)
-    P, row, column = _scaled(value.inner)
-
-    def solve(right: Any) -> Any:
-        return column[:, None] * np.linalg.solve(P, row[:, None] * right)
-
-    x = -solve(value.drive)
-    moved = solve(slope.drive + slope.inner @ x)
-    return value.direct + value.read @ x, slope.direct + slope.read @ x - value.read @ moved
+def response(m: Matrices, s: complex) -> tuple[Complex, Complex, Complex]:
+    """The transfer matrix at s, which is left P(s) right, and these two."""
+    rest, ports = _places(m)
+    P = _pencil(m, s)[0]
+    inner, row, column = _scaled(P[np.ix_(rest, rest)])
+    left, right = np.zeros((2, len(ports), len(P)), complex)
+    left[:, ports] = right[:, ports] = np.eye(len(ports))
+    left[:, rest] = -row * np.linalg.solve(inner.T, column[:, None] * P[np.ix_(ports, rest)].T).T
+    drive = P[np.ix_(rest, ports)]
+    right[:, rest] = -column * np.linalg.solve(inner, row[:, None] * drive).T
+    return left @ P @ right.T, left, right.T
 
 
 # --- what moves at a root -------------------------------------------------------------------------
@@ -206,7 +224,8 @@ def fairness_mode(modes: Sequence[Mode]) -> Mode | None:
 
 def _rates(m: Matrices, s: complex) -> Any:
     """Amplitudes of the rates, the largest 1."""
-    rates = _pencil(m, s)[0].read @ null_vectors(m, s)[1]
+    rest, ports = _places(m)
+    rates = _pencil(m, s)[0][np.ix_(ports, rest)] @ null_vectors(m, s)[1]
     most = rates[np.argmax(np.abs(rates))]
     return rates / most if most != 0 else rates
 

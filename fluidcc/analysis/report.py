@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from fluidcc.analysis.change import Parameter, Response, parameters, split
 from fluidcc.analysis.follow import builder
 from fluidcc.analysis.linearize import LinearNetwork
-from fluidcc.analysis.modes import Mode, fairness_mode, modes_of, polish, response_slope, root_slope
+from fluidcc.analysis.modes import Form, Mode, fairness_mode, modes_of, polish, response, root_form
 from fluidcc.analysis.operating_point import with_alone
 from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import UnknownName
+from fluidcc.base.progress import Progress
 from fluidcc.base.tables import in_columns, in_html
 from fluidcc.network.patterns import near
 
@@ -150,73 +151,96 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     answer = Response(point)
     root = complex(report.rightmost_roots[0])
     build = builder(point, report.modes[0].among or "loop")
-    root = polish(build(point), root)
-    margins = report.margins
-    rows = []
-    for p in chosen:
-        moved = answer.to(p)
-        ds = root_slope(*split(build(moved)), root)
-        open_, change = split(all_flows(moved, wire(moved, "open", merge=False)))
-        rows.append(
-            [
-                -ds.real,
-                ds.imag if root.imag >= 0 else -ds.imag,
-                *_margin_slopes(open_, change, margins),
-            ]
-        )
+    root, margins = polish(build(point), root), report.margins
+    at_root, rows = root_form(build(point), root), []
+    slopes = _margin_slopes(_opened(point), margins)
+    with Progress(len(chosen), about="sensitivities", unit="parameters") as bar:
+        for k, p in enumerate(chosen):
+            moved = answer.to(p)
+            ds, (_, change) = at_root.root_by(split(build(moved))[1]), split(_opened(moved))
+            sideways = ds.imag if root.imag >= 0 else -ds.imag
+            rows.append([-ds.real, sideways, *(slope(change) for slope in slopes)])
+            bar.reach(k + 1)
     known = [getattr(margins, MARGINS[name][0]) for name in QUANTITIES if name in MARGINS]
     value = [-root.real, abs(root.imag), *known]
     return Sensitivities(tuple(chosen), np.array(value, float), np.array(rows, float))
 
 
-def _margin_slopes(m: Matrices, d: Matrices, margins: Any) -> list[float]:
-    """Derivatives of the gain, phase, delay and modulus margins; NaN of one that is infinite."""
+def _opened(point: Point) -> Matrices:
+    return all_flows(point, wire(point, "open", merge=False))
 
-    def gain(value: float, omega: float) -> float:
-        by_omega, by_p = _logarithmic(m, d, omega, complex(-1 / value))
-        moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
-        return -value * (by_p.real + by_omega.real * moved)
 
-    def lag(lag: float, omega: float) -> tuple[float, float]:
+def _margin_slopes(m: Matrices, margins: Any) -> list[Callable[[Matrices], float]]:
+    """Derivatives of the gain, phase, delay and modulus margins by a change of the matrices; NaN of
+    one that is infinite.
+    """
+
+    def gain(value: float, omega: float) -> Callable[[Matrices], float]:
+        form = _logarithm(m, omega, complex(-1 / value))
+        by_omega = 1j * form.by_s
+
+        def slope(d: Matrices) -> float:
+            by_p = form.by(d)
+            moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
+            return -value * (by_p.real + by_omega.real * moved)
+
+        return slope
+
+    def lag(lag: float, omega: float) -> Callable[[Matrices], tuple[float, float]]:
         """Changes of the lag to -1 [rad] and of the frequency where the modulus is one."""
-        by_omega, by_p = _logarithmic(m, d, omega, -np.exp(1j * lag))
-        moved = -by_p.real / by_omega.real
-        return by_p.imag + by_omega.imag * moved, moved
+        form = _logarithm(m, omega, -np.exp(1j * lag))
+        by_omega = 1j * form.by_s
 
-    def delay(value: float, omega: float) -> float:
-        change, moved = lag(value * omega, omega)
-        return (change - value * moved) / omega
+        def slopes(d: Matrices) -> tuple[float, float]:
+            by_p = form.by(d)
+            moved = -by_p.real / by_omega.real
+            return by_p.imag + by_omega.imag * moved, moved
 
-    found: list[tuple[Callable[[float, float], float], Any, Any]] = [
+        return slopes
+
+    def phase(value: float, omega: float) -> Callable[[Matrices], float]:
+        slopes = lag(math.radians(value), omega)
+        return lambda d: math.degrees(slopes(d)[0])
+
+    def delay(value: float, omega: float) -> Callable[[Matrices], float]:
+        slopes = lag(value * omega, omega)
+
+        def slope(d: Matrices) -> float:
+            angle, moved = slopes(d)
+            return (angle - value * moved) / omega
+
+        return slope
+
+    def modulus(value: float, omega: float) -> Callable[[Matrices], float]:
+        """At a minimum over frequency only the direct change counts."""
+        L, left, right = response(m, 1j * omega)
+        u, _, v = np.linalg.svd(np.eye(len(L)) + L)
+        form = Form(m, 1j * omega, u[:, -1].conj() @ left, right @ v[-1].conj())
+        return lambda d: form.by(d).real
+
+    found: list[tuple[Callable[[float, float], Any], Any, Any]] = [
         (gain, margins.gain, margins.phase_crossover),
-        (lambda v, w: math.degrees(lag(math.radians(v), w)[0]), margins.phase, margins.crossover),
+        (phase, margins.phase, margins.crossover),
         (delay, margins.delay, margins.delay_crossover),
-        (lambda _, w: _modulus_slope(m, d, w), margins.modulus, margins.modulus_frequency),
+        (modulus, margins.modulus, margins.modulus_frequency),
     ]
     return [
-        slope(float(value), float(omega)) if np.isfinite([value, omega]).all() else math.nan
+        slope(float(value), float(omega))
+        if np.isfinite([value, omega]).all()
+        else lambda _: math.nan
         for slope, value, omega in found
     ]
 
 
-def _logarithmic(m: Matrices, d: Matrices, omega: float, like: complex) -> tuple[complex, complex]:
-    """The derivatives of the logarithm of the eigenvalue of L(j omega) nearest to `like`, by omega
-    and by the parameter.
+def _logarithm(m: Matrices, omega: float, like: complex) -> Form:
+    """The form whose derivatives are those of the logarithm of the eigenvalue of L(j omega) that is
+    nearest to `like`.
     """
-    L, by_s = response_slope(m, 1j * omega)
-    by_p = response_slope(m, 1j * omega, d)[1]
-    values, right = np.linalg.eig(L)
+    L, left, right = response(m, 1j * omega)
+    values, vectors = np.linalg.eig(L)
     k = int(np.argmin(np.abs(values - like)))
-    left = np.linalg.inv(right)[k] / values[k]
-    return complex(1j * (left @ by_s @ right[:, k])), complex(left @ by_p @ right[:, k])
-
-
-def _modulus_slope(m: Matrices, d: Matrices, omega: float) -> float:
-    """At a minimum over frequency only the direct change counts."""
-    L, _ = response_slope(m, 1j * omega)
-    change = response_slope(m, 1j * omega, d)[1]
-    left, _, right = np.linalg.svd(np.eye(len(L)) + L)
-    return float((left[:, -1].conj() @ change @ right[-1].conj()).real)
+    own = np.linalg.inv(vectors)[k] / values[k]
+    return Form(m, 1j * omega, own @ left, right @ vectors[:, k])
 
 
 # --- A stability report as HTML: the verdict, the numbers, and the Nyquist picture ---------------
