@@ -1,7 +1,5 @@
 """Networks at rest, and every condition that an equilibrium meets."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Inner functions of compiled code, for tests to call."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

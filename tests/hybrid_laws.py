@@ -1,7 +1,5 @@
 """Laws that jump and tick, small enough to be solved by hand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

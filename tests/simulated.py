@@ -1,7 +1,5 @@
 """Networks that several suites on `simulate` run."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every law there is, for the generic suites."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `make house` measures, on packages and graphs that can be counted by hand."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

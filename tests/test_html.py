@@ -1,7 +1,5 @@
 """Every result shows itself in Jupyter: as HTML that closes its tags and names its values."""
 
-from __future__ import annotations
-
 from functools import cache
 from html.parser import HTMLParser
 from typing import Any

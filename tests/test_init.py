@@ -1,7 +1,5 @@
 """The public face: cheap to import, and every name it promises is there."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Ctrl-C ends whatever runs: compiled code returns to Python, and threads look."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What a process remembers of laws and networks has bounds."""
 
-from __future__ import annotations
-
 import gc
 from weakref import ref
 

@@ -1,7 +1,5 @@
 """The notebooks are kept as they ran: every cell, in order, with its outputs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """README and the page of the command keep their word: Python runs, commands parse, files load."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

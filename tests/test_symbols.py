@@ -1,7 +1,5 @@
 """A Let prints as its name and behaves as its definition."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Wrong inputs of every kind, from Python, TOML and the shell: one sentence each."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

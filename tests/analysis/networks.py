@@ -1,7 +1,5 @@
 """Networks for the theorem tests, and their answer to a small push from the equilibrium."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Boundaries of stability: by hand, verdicts on both sides, and simulations."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

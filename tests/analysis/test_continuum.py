@@ -1,7 +1,5 @@
 """Roots at zero of a continuum of equilibria: which they are, and how the rest is judged."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

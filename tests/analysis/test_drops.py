@@ -1,7 +1,5 @@
 """Links that drop before their queue: equilibria and linearisations against the run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

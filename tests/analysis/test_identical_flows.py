@@ -1,7 +1,5 @@
 """Identical flows are one class: answers are those of flows that differ by next to nothing."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

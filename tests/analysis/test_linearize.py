@@ -1,7 +1,5 @@
 """`linearize`: against the nonlinear network, formulas by hand, and what it refuses."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verdicts at many points are those of `stability` at each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Limit cycles of hybrid networks against closed forms."""
 
-from __future__ import annotations
-
 import math
 import re
 from types import SimpleNamespace

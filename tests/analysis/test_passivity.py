@@ -1,7 +1,5 @@
 """Candidates for Lyapunov functions: those known to be, and those known not to be."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Loops of the literature give the numbers that their papers print."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`stability`: counts, margins and modes against other ways to the same numbers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

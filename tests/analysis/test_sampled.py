@@ -1,7 +1,5 @@
 """The sampled law (25): its monodromy by hand, the continuous limit, and the engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sensitivities: against central differences of whole reports, each with its own equilibrium."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

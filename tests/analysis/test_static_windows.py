@@ -1,7 +1,5 @@
 """W/RTT over queues that mark: how far it misjudges TCP, and that this is said."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

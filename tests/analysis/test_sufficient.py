@@ -1,7 +1,5 @@
 """Sufficient conditions: theorems on random networks, exact cases, and where none applies."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls whose arguments do not fit: one sentence, with the remedy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

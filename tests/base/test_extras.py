@@ -1,7 +1,5 @@
 """What needs an extra says so in one sentence, and every extra brings what is said of it."""
 
-from __future__ import annotations
-
 import ast
 import sys
 import tomllib

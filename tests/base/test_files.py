@@ -1,7 +1,5 @@
 """No command replaces what it reads, or a file that is there unless it is forced."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The bar shows when it should, and pausing for it changes nothing."""
 
-from __future__ import annotations
-
 import io
 import sys
 import time

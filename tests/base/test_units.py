@@ -1,7 +1,5 @@
 """Units: what is read, what is refused, and that text survives a round trip."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

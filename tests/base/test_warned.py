@@ -1,7 +1,5 @@
 """Warnings are told to the user of the line that asks, or gathered, by each thread for itself."""
 
-from __future__ import annotations
-
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

@@ -1,7 +1,5 @@
 """The command line does what the functions do, and answers a mistake with one line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

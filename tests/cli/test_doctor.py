@@ -1,7 +1,5 @@
 """``fluidcc doctor`` shows what there is, and deletes only what fluidcc wrote."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the parser offers: examples that run, JSON, suggestions, completion."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

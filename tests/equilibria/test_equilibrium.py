@@ -1,7 +1,5 @@
 """Equilibria: closed forms, hand calculations, and the conditions themselves on random networks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

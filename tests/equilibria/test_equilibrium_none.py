@@ -1,7 +1,5 @@
 """Equilibria over time, and networks that have none."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

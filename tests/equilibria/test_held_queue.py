@@ -1,7 +1,5 @@
 """Rests that are found, or known not to be, by the length of a queue."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

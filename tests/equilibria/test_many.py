@@ -1,7 +1,5 @@
 """Equilibria at many points: those of each point's own network, with the same reasons."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the named expressions of laws are at rest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sympy import symbols

@@ -1,7 +1,5 @@
 """An equilibrium that is one of a continuum says so, and one that stands alone does not."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

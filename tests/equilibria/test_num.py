@@ -1,7 +1,5 @@
 """Network utility maximisation on networks: exact solutions, and refusals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Over decades of capacity and delay a law rests where its equations hold, or says why not."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page without a browser: every law, every view, every wrong value."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

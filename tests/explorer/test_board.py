@@ -1,7 +1,5 @@
 """Networks as tables: what is shown is what was given, in every form in which it can be had."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The page in a real browser; skipped where Playwright or a Chromium is not there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

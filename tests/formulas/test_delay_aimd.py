@@ -1,7 +1,5 @@
 """The sawtooth of delay-based AIMD: closed forms against integration of the window's equation."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

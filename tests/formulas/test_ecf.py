@@ -1,7 +1,5 @@
 """Closed forms of P-AQM and ECF against recursions of the laws, and exact sampled loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq

@@ -1,7 +1,5 @@
 """Persistent congestion: the closed forms against the equations that they solve."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Formulas: vectorised, with their expression at hand, and strict about their domain."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import pickle

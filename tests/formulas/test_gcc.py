@@ -1,7 +1,5 @@
 """GCC's limit cycle in closed form: proved in parts, and equal to the simulation of the law."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Response functions against integrated sawtooths, and against the tables of their sources."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws at rest as formulas on registers: values and derivatives against the symbolic ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy as sp

@@ -1,7 +1,5 @@
 """`solve_dde` of SymPy equations: the solution of the same functions by hand, errors in words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Dimensions found by rescaling, against dimensions known by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

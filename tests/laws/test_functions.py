@@ -2,8 +2,6 @@
 others are refused.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

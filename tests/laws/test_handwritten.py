@@ -2,8 +2,6 @@
 symbols it is refused.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 import subprocess

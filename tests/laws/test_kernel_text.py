@@ -1,7 +1,5 @@
 """The text of a kernel, run as plain Python, computes what the law says; over every law."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Laws refuse what is wrong, by name, and are values."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import inspect

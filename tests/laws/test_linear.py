@@ -1,7 +1,5 @@
 """Linearised laws: exact on each branch, and answering small signals as the law itself does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sympy import Eq, Symbol, lambdify, simplify, symbols

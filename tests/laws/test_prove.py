@@ -1,7 +1,5 @@
 """True statements are proved or checked, false ones refuted by values that refute them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A switched law equals the law itself once its modes are the signs of its switches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

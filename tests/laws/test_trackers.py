@@ -1,7 +1,5 @@
 """Which states only keep account, and what they show at rest."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What people read of a law: `help`, the signature that editors show, and a line in lists."""
 
-from __future__ import annotations
-
 import inspect
 import pydoc
 

@@ -1,7 +1,5 @@
 """RED and PI: marks against closed forms; TCP over them as Hollot, Misra, Towsley and Gong."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -2,8 +2,6 @@
 it settles.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sympy import Rational, Symbol, eye, roots, simplify, solve

@@ -1,7 +1,5 @@
 """Figures of merit: exact values and invariants."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The picture of a network: what it shows, as data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import fluidcc as fc

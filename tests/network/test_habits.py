@@ -1,7 +1,5 @@
 """What people try first: the Tab key, and a delay in milliseconds."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

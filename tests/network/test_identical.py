@@ -1,7 +1,5 @@
 """Identical flows: found by value, worked out once, and told each by itself."""
 
-from __future__ import annotations
-
 import importlib
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """Networks: what is built, what is refused in one sentence, and what a copy keeps."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

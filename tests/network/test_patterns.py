@@ -1,7 +1,5 @@
 """Traffic patterns: drawn by seed and name, and by nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Scenario files: the network they stand for, and one sentence for whatever is wrong in one."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import pickle

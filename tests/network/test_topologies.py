@@ -1,7 +1,5 @@
 """Dumbbell and parking lot: the round-trip times that were asked for, on the right links."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Measured capacities: what a file says, in bins, and outages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The cache of compiled code: whatever happens to it costs a compilation, and never a result."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

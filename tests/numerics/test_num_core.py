@@ -1,7 +1,5 @@
 """Network utility maximisation: exact solutions, a conic solver, and optimality conditions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import clarabel

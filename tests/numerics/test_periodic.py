@@ -1,7 +1,5 @@
 """Recurrences of labelled instants, and quadrature between breaks, against what is known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tableaus satisfy the order conditions (Hairer, Norsett & Wanner I, Section II.2 and II.6)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

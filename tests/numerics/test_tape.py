@@ -1,7 +1,5 @@
 """Instructions on registers against NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random traffic against the theory of its processes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

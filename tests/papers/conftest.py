@@ -1,7 +1,5 @@
 """Tests of one paper stay in one process, which computes each of its runs once."""
 
-from __future__ import annotations
-
 import pytest
 
 from fluidcc.papers import papers

@@ -1,7 +1,5 @@
 """Rows of claims that several tests look at, each tested once in a process."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from fluidcc.papers import Outcome

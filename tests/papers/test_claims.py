@@ -1,7 +1,5 @@
 """Every row of every paper: its verdict, what it must hold, and that no part lacks one."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

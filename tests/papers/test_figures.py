@@ -1,7 +1,5 @@
 """The figures: what is drawn are the runs and equilibria, with units on the axes."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

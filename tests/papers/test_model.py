@@ -1,7 +1,5 @@
 """Claims: their tables, their verdicts, and the step from proofs to verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from inspect import getmembers, getsource, isfunction, signature
 from sys import modules

@@ -1,7 +1,5 @@
 """Every kind of row can turn: with a wrong equation, law or result its verdict is another one."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tables of claims: rows, filters and renderings, and what a failing check leaves behind."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Charts of sweeps: what is drawn is what was measured."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """Pictures of loops: what is drawn, not how it looks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

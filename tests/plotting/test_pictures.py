@@ -1,7 +1,5 @@
 """Pictures show the numbers of the result, in the units that their labels say."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

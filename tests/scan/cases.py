@@ -2,8 +2,6 @@
 it; else a sample.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import TypeVar

@@ -5,8 +5,6 @@ first in, first out. All else is looked up in these: what arrives at the next li
 hears, and when that left. States are cut off at their bounds. Laws are by hand, from their papers.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import Any
 

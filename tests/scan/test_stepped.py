@@ -6,8 +6,6 @@ next to no marks for a while, its own errors say some at times, of 1e-13, and so
 smallest steps are with marks that are more than that.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

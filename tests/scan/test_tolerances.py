@@ -4,8 +4,6 @@ mean rate. No pair is left out; some over links with steep prices may be refused
 `make scan` runs all of them; otherwise there is a sample.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import combinations_with_replacement, product
 

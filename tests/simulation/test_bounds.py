@@ -1,7 +1,5 @@
 """A projected state at its bound is at its bound exactly, and so is all that comes of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

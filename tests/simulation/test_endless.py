@@ -1,7 +1,5 @@
 """What would take memory or time without end is refused first, with value and remedy."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Links that drop before their queue, and routers that tell sources something past the data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

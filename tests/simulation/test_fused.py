@@ -1,7 +1,5 @@
 """Fused steps against the array step: single steps to rounding, runs to tolerance."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """What is in flight, counted from the history, against what it must be by the rate itself."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

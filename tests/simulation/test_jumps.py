@@ -1,7 +1,5 @@
 """Jumps in the network engine: exact cycles, and what follows from a jump."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Links without a propagation delay: what enters one is at the next at that instant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Byte and packet modes: what a router counts, and to whom its marks go."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run in two parts is the run in one, whatever its queues were doing when it was cut."""
 
-from __future__ import annotations
-
 import io
 import math
 import pickle

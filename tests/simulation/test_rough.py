@@ -1,7 +1,5 @@
 """Rates that no state smooths: kinks come round for ever, errors are those of the tolerance."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

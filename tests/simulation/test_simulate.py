@@ -1,7 +1,5 @@
 """The network engine against independent solutions and exact ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

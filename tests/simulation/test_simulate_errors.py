@@ -1,7 +1,5 @@
 """What `simulate` refuses, and how it says so."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The network engine: conservation of flow, and what must not matter."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The interval model: against a loop over flows, against formulas, and its orbits exactly."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

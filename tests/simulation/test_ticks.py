@@ -1,7 +1,5 @@
 """Sampled laws in the network engine, against recursions, and where they stand still."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Sources on one link, and links that mark, for the tests of this room."""
 
-from __future__ import annotations
-
 import fluidcc as fc
 
 

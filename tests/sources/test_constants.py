@@ -5,8 +5,6 @@ The table was taken from the laws: it shows that a constant changed, not that it
 Where a section or an RFC is named beside a number, that is its source.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cx-TCP: alone it keeps a short queue, beside Reno it fills the buffer with it and shares."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

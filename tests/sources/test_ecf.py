@@ -2,8 +2,6 @@
 max-min, two queues.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sympy import lambdify

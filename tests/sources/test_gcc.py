@@ -1,7 +1,5 @@
 """GCC, simplified: its automaton, its loss-based branch and its threshold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """NADA of 2013: where it rests, as the LDCC paper says, and how it gets there."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

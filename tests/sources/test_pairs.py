@@ -2,8 +2,6 @@
 over other links.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

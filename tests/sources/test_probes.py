@@ -2,8 +2,6 @@
 that know theirs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

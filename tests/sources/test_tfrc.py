@@ -2,8 +2,6 @@
 where the equation says.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Smallest round trips of a window: against the smallest of what a run shows, period by period."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

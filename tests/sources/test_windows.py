@@ -1,7 +1,5 @@
 """Window-based sources: the ack clock, what they know of the queue, and where they settle."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

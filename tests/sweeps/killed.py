@@ -1,7 +1,5 @@
 """Run by test_store: sweeps killed with SIGKILL at random moments, and resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The bar of a sweep: points, their rate and the time to go, also after a resumption."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """A Dask cluster gives what this process gives, and loses nothing with a worker."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """Every point is measured once, in chunks that follow from its cost, by whatever workers."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import Future
 from pathlib import Path

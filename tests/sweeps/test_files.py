@@ -1,7 +1,5 @@
 """Sweep files, the command line, and results on disk."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A refined sweep has every verdict of the full one, for a small part of its cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

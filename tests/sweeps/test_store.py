@@ -1,7 +1,5 @@
 """What is finished is kept, through SIGKILL, and only the same sweep goes on in a store."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Grids over everything, measures of everything, the same result however it is computed."""
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import Any

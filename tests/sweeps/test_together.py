@@ -1,7 +1,5 @@
 """Points found together are those found one by one, however they are cut into chunks."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

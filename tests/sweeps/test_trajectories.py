@@ -1,7 +1,5 @@
 """Runs of many points are the runs of `simulate`, bit for bit, whatever the axes change."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any

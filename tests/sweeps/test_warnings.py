@@ -1,7 +1,5 @@
 """What makes a result doubtful is told of each point of a sweep as of that result alone."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Delay differential equations with known solutions, for tests and benchmarks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction

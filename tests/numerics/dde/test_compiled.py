@@ -1,7 +1,5 @@
 """`solve_dde` on functions compiled by numba: the solution of plain Python, and errors in words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Events, jumps and switches of `solve_dde`, against solutions by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

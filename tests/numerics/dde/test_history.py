@@ -1,7 +1,5 @@
 """The past of `solve_dde`: one-sided histories, breaking points, bounded memory."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Wrong arguments and failed integrations of `solve_dde`: one sentence each."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

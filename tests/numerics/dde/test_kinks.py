@@ -1,7 +1,5 @@
 """Kinks and jumps that nobody declared: of `fun`, and of a lag, wherever they fall in a step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

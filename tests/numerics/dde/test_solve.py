@@ -1,7 +1,5 @@
 """`solve_dde` against exact solutions and independent solvers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

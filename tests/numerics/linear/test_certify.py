@@ -1,7 +1,5 @@
 """Certificates: what is proved holds for roots in closed form, and no more is claimed."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

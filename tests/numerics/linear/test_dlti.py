@@ -1,7 +1,5 @@
 """DelayLTI: responses and interconnection against transfer functions written out by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

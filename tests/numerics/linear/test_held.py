@@ -1,7 +1,5 @@
 """Held inputs on integrators: against sums on a grid, and against a recursion."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Margins: closed forms, python-control on a dense grid, and roots of the perturbed loop."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Positive realness by frequency and by the matrix inequality, and by the algebra."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Step and impulse responses: exact polynomials, solve_dde, python-control; export and Pade."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.polynomial import Polynomial

@@ -1,7 +1,5 @@
 """Roots against Lambert's W, polynomials and known neutral spectra; both counts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

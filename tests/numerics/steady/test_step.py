@@ -1,7 +1,5 @@
 """The steady state on arrays: its step against differences of its residual."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Claims of the binomial paper: their numbers by other means."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Claims of the delay-based AIMD paper: their numbers agree with formulas here."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

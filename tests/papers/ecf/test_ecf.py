@@ -1,7 +1,5 @@
 """Claims on ECF and P-AQM: their numbers by other means."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Claims on FAST's persistent congestion: their numbers by other means."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -2,8 +2,6 @@
 worked out here.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -2,8 +2,6 @@
 verdicts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
