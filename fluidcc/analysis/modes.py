@@ -56,12 +56,12 @@ class Form:
         self._late = left[K:] * late * (M[K:] @ right)
         self._left = left * np.concatenate((-np.ones(n), np.ones(K - n), -late))
         self._right, self._s = right, s
-        self.by_s = complex(left[:n] @ right[:n] + self._late @ m.delays)
+        self.by_s = left[:n] @ right[:n] + self._late @ m.delays
 
     def by(self, d: Matrices) -> complex:
         """Its derivative where the matrices change by `d`."""
         moved = self._left @ (whole(d)[0] @ self._right)
-        return complex(moved + self._s * (self._late @ d.delays))
+        return complex(moved + self._s * self._late @ d.delays)
 
     def root_by(self, d: Matrices) -> complex:
         """How s moves with `d` if the number stays 0, as that of a root's null vectors does."""
@@ -142,8 +142,7 @@ def response(m: Matrices, s: complex) -> tuple[Complex, Complex, Complex]:
     left, right = np.zeros((2, len(ports), len(P)), complex)
     left[:, ports] = right[:, ports] = np.eye(len(ports))
     left[:, rest] = -row * np.linalg.solve(inner.T, column[:, None] * P[np.ix_(ports, rest)].T).T
-    drive = P[np.ix_(rest, ports)]
-    right[:, rest] = -column * np.linalg.solve(inner, row[:, None] * drive).T
+    right[:, rest] = -column * np.linalg.solve(inner, row[:, None] * P[np.ix_(rest, ports)]).T
     return left @ P @ right.T, left, right.T
 
 

@@ -153,7 +153,8 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     build = builder(point, report.modes[0].among or "loop")
     root, margins = polish(build(point), root), report.margins
     at_root, rows = root_form(build(point), root), []
-    slopes = _margin_slopes(_opened(point), margins)
+    opened = _opened(point)
+    slopes = [_margin_slope(opened, margins, *row) for row in _SLOPES]
     with Progress(len(chosen), about="sensitivities", unit="parameters") as bar:
         for k, p in enumerate(chosen):
             moved = answer.to(p)
@@ -170,77 +171,48 @@ def _opened(point: Point) -> Matrices:
     return all_flows(point, wire(point, "open", merge=False))
 
 
-def _margin_slopes(m: Matrices, margins: Any) -> list[Callable[[Matrices], float]]:
-    """Derivatives of the gain, phase, delay and modulus margins by a change of the matrices; NaN of
-    one that is infinite.
-    """
-
-    def gain(value: float, omega: float) -> Callable[[Matrices], float]:
-        form = _logarithm(m, omega, complex(-1 / value))
-        by_omega = 1j * form.by_s
-
-        def slope(d: Matrices) -> float:
-            by_p = form.by(d)
-            moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
-            return -value * (by_p.real + by_omega.real * moved)
-
-        return slope
-
-    def lag(lag: float, omega: float) -> Callable[[Matrices], tuple[float, float]]:
-        """Changes of the lag to -1 [rad] and of the frequency where the modulus is one."""
-        form = _logarithm(m, omega, -np.exp(1j * lag))
-        by_omega = 1j * form.by_s
-
-        def slopes(d: Matrices) -> tuple[float, float]:
-            by_p = form.by(d)
-            moved = -by_p.real / by_omega.real
-            return by_p.imag + by_omega.imag * moved, moved
-
-        return slopes
-
-    def phase(value: float, omega: float) -> Callable[[Matrices], float]:
-        slopes = lag(math.radians(value), omega)
-        return lambda d: math.degrees(slopes(d)[0])
-
-    def delay(value: float, omega: float) -> Callable[[Matrices], float]:
-        slopes = lag(value * omega, omega)
-
-        def slope(d: Matrices) -> float:
-            angle, moved = slopes(d)
-            return (angle - value * moved) / omega
-
-        return slope
-
-    def modulus(value: float, omega: float) -> Callable[[Matrices], float]:
-        """At a minimum over frequency only the direct change counts."""
-        L, left, right = response(m, 1j * omega)
-        u, _, v = np.linalg.svd(np.eye(len(L)) + L)
-        form = Form(m, 1j * omega, u[:, -1].conj() @ left, right @ v[-1].conj())
-        return lambda d: form.by(d).real
-
-    found: list[tuple[Callable[[float, float], Any], Any, Any]] = [
-        (gain, margins.gain, margins.phase_crossover),
-        (phase, margins.phase, margins.crossover),
-        (delay, margins.delay, margins.delay_crossover),
-        (modulus, margins.modulus, margins.modulus_frequency),
-    ]
-    return [
-        slope(float(value), float(omega))
-        if np.isfinite([value, omega]).all()
-        else lambda _: math.nan
-        for slope, value, omega in found
-    ]
+def _gain(p: complex, w: complex, value: float, omega: float) -> float:
+    moved = -p.imag / w.imag if omega > 0 else 0.0
+    return -value * (p.real + w.real * moved)
 
 
-def _logarithm(m: Matrices, omega: float, like: complex) -> Form:
-    """The form whose derivatives are those of the logarithm of the eigenvalue of L(j omega) that is
-    nearest to `like`.
-    """
+def _phase(p: complex, w: complex, value: float, omega: float) -> float:
+    return math.degrees(p.imag - w.imag * p.real / w.real)
+
+
+def _delay(p: complex, w: complex, value: float, omega: float) -> float:
+    moved = -p.real / w.real
+    return (p.imag + w.imag * moved - value * moved) / omega
+
+
+# The margins: their names, those of their frequencies, what an eigenvalue of L(j omega) is like
+# there, or None for the one of I + L that is the least, and how they change when its logarithm
+# changes by p, and by w with the frequency, where it stays what it is asked to be.
+_SLOPES: list[tuple[str, str, Any, Any]] = [
+    ("gain", "phase_crossover", lambda v, omega: complex(-1 / v), _gain),
+    ("phase", "crossover", lambda v, omega: -np.exp(1j * math.radians(v)), _phase),
+    ("delay", "delay_crossover", lambda v, omega: -np.exp(1j * v * omega), _delay),
+    ("modulus", "modulus_frequency", None, lambda p, w, v, omega: p.real),
+]
+
+
+def _margin_slope(
+    m: Matrices, margins: Any, name: str, at: str, like: Any, slope: Any
+) -> Callable[[Matrices], float]:
+    """The derivative of a margin by a change of the matrices; NaN if it is infinite."""
+    value, omega = float(getattr(margins, name)), float(getattr(margins, at))
+    if not np.isfinite([value, omega]).all():
+        return lambda _: math.nan
     L, left, right = response(m, 1j * omega)
-    values, vectors = np.linalg.eig(L)
-    k = int(np.argmin(np.abs(values - like)))
-    own = np.linalg.inv(vectors)[k] / values[k]
-    return Form(m, 1j * omega, own @ left, right @ vectors[:, k])
+    if like:
+        values, vectors = np.linalg.eig(L)
+        k = int(np.argmin(np.abs(values - like(value, omega))))
+        own = np.linalg.inv(vectors)[k] / values[k], vectors[:, k]
+    else:  # at a minimum over frequency only the direct change counts
+        u, _, v = np.linalg.svd(np.eye(len(L)) + L)
+        own = u[:, -1].conj(), v[-1].conj()
+    form = Form(m, 1j * omega, own[0] @ left, right @ own[1])
+    return lambda d: slope(form.by(d), 1j * form.by_s, value, omega)
 
 
 # --- A stability report as HTML: the verdict, the numbers, and the Nyquist picture ---------------

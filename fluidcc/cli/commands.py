@@ -86,25 +86,28 @@ def run_stability(args: argparse.Namespace) -> Said:
     report = stability(scenario.net, delays=args.delays, at=_time(args.at), certify=args.certify)
     text, data = _columns(rows_of(report)), {name: getattr(report, name) for name in JUDGED}
     if args.figure is not None:
-        _draw_loop(scenario, report, args.figure)
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        import matplotlib.pyplot as plt
+
+        from fluidcc.plotting import nyquist
+
+        _, axes = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
+        nyquist(report, ax=axes)
+        _save(axes, f"{scenario.title or scenario.name}: {report.verdict}", args.figure)
         text += f"\n{args.figure}"
     return text, {**data, "figure": args.figure}
 
 
-def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
+def _save(axes: Any, title: str, figure: Path) -> None:
+    """Write the figure of some axes under a title."""
     import matplotlib.pyplot as plt
 
-    from fluidcc.plotting import nyquist
-
-    drawn, ax = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
-    nyquist(report, ax=ax)
-    ax.set_title(f"{scenario.title or scenario.name}: {report.verdict}", fontsize="medium")
+    axes.set_title(title, fontsize="medium")
     with writing(figure):
-        drawn.savefig(figure, dpi=150)
-    plt.close(drawn)
+        axes.figure.savefig(figure, dpi=150)
+    plt.close(axes.figure)
 
 
 # --- ``fluidcc equilibrium`` ---------------------------------------------------------------------
@@ -181,19 +184,13 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     from fluidcc.plotting import timeseries
 
     shown = ["rate", "one_way_delay", "queueing_delay"]
     shown += [
         name for name in ("loss", "price") if name in result and float(result[name].max()) > 0
     ]
-    axes = timeseries(result, shown)
-    axes[0].set_title(scenario.title or scenario.name, fontsize="medium")
-    with writing(figure):
-        axes[0].figure.savefig(figure, dpi=150)
-    plt.close(axes[0].figure)
+    _save(timeseries(result, shown)[0], scenario.title or scenario.name, figure)
 
 
 def run_sweep(args: argparse.Namespace) -> Said:

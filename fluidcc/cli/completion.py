@@ -40,8 +40,8 @@ def _words(action: argparse.Action) -> list[str]:
     from fluidcc.network.scenarios import scenarios
     from fluidcc.papers import papers
 
-    known = {"scenarios": list(scenarios), "papers": list(papers())}
-    return [*(action.choices or ()), *known.get(getattr(action, "values", ""), ())]
+    known = {"scenario": list(scenarios), "paper": list(papers())}
+    return [*(action.choices or ()), *known.get(action.dest, ())]
 
 
 def _bash(commands: Commands) -> str:

@@ -194,8 +194,7 @@ def _library(commands: Any) -> None:
         commands, "claims", run_claims, "what the papers say, and what is computed",
         "", "ldcc", "ldcc --format md",
     )  # fmt: skip
-    paper = said.add_argument("paper", nargs="?", help="one paper (default: all)")
-    paper.values = "papers"
+    said.add_argument("paper", nargs="?", help="one paper (default: all)")
     said.add_argument(
         "--format",
         choices=("md", "text"),
@@ -236,10 +235,9 @@ def _installation(commands: Any) -> None:
 
 
 def _add_scenario(command: argparse.ArgumentParser, **more: Any) -> None:
-    scenario: Any = command.add_argument(
+    command.add_argument(
         "scenario", help="a TOML file, or the name of a ready scenario (see: fluidcc list)", **more
     )
-    scenario.values = "scenarios"  # what completes it
 
 
 def _add_at(command: argparse.ArgumentParser) -> None:

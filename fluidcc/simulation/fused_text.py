@@ -492,4 +492,4 @@ def _fitted(name: str, flows: list[int]) -> str:
 
 def _dense(base: str, name: str, i: int) -> str:
     """The dense output that begins at `base`, from the stages ``name0_i``, ``name1_i``, ..."""
-    return f"dense({base}, h, {', '.join(f'{name}{k}_{i}' for k in range(7))})"
+    return f"dense({base}, h, ({', '.join(f'{name}{k}_{i}' for k in range(7))}))"

@@ -186,12 +186,10 @@ def _mix_records(run: s.State, a: float, b: float, c: float, nq: int) -> None:
     for q in range(nq):
         o = at(r, jq[q] + 1)
         for j in range(4):
-            value = o[j]
-            made[j] = value
-            value -= a * u[j] + b * v[j] + c * w[j]
-            o[j] = value
-            x[j] = value
-        x, made, u, v, w = at(x, 4), at(made, 4), at(u, 4), at(v, 4), at(w, 4)
+            k = 4 * q + j
+            made[k] = o[j]
+            o[j] -= a * u[k] + b * v[k] + c * w[k]
+            x[k] = o[j]
 
 
 @njit(**_SIZED)
@@ -228,8 +226,7 @@ def _add_difference(run: s.State, k: int, nq: int, nql: int) -> None:
     for q in range(nq):
         o = at(r, jq[q] + 1)
         for j in range(4):
-            target[j] = o[j] - made[j]
-        target, made = at(target, 4), at(made, 4)
+            target[4 * q + j] = o[j] - made[4 * q + j]
     size, u = 4 * nql, run.change_differences
     v, w, d, m = at(u, size), at(u, 2 * size), at(u, k * size), at(run.moved_differences, k * size)
     for j in range(size):
@@ -288,14 +285,6 @@ def _weights(run: s.State, k: int, nql: int) -> tuple[float, float, float]:
 # --- what the first pass looks into, and what is learned from that --------------------------------
 
 
-@njit(**_FAST)
-def _power(x: float, n: int) -> float:
-    y = x
-    for _ in range(1, n):
-        y *= x
-    return y
-
-
 @njit(**_SIZED)
 def raised(x: float, power: float) -> float:
     """x^power for 0 < x < 2 and 0 < power < 2, five times as quick as by a library: to 1e-6 for x >
@@ -349,7 +338,7 @@ def begin_passes(run: s.State, nq: int, nl: int) -> None:
     ratio, degree = r[s.RH] * before[s.RINVH], run.degree
     growth = ratio / run.ratio_before if run.ratio_before > 0.0 else 2.0
     run.ratio = ratio
-    share = run.regular * _power(growth, 1 + degree) if growth < 1.25 else 0.0
+    share = run.regular * growth ** (1 + degree) if growth < 1.25 else 0.0
     carried, missed, decayed = run.carried, run.missed, run.decayed
     for q in range(nq):
         o, last, factor = at(r, jq[q] + 1), at(before, jq[q] + 1), run.decay
@@ -426,5 +415,5 @@ def learn(run: s.State, nq: int, nql: int) -> None:
             along += w * old * new
             size += w * old * old
     if steady and size > 0.0:
-        shrunk = _power(min(1.0, before / ratio), 1 + degree)
+        shrunk = min(1.0, before / ratio) ** (1 + degree)
         run.regular = min(1.5, max(0.0, along / size)) * shrunk

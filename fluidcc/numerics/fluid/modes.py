@@ -10,7 +10,7 @@ from fluidcc.numerics.layout import at, clear, copy
 
 from ..compiling import njit
 from ..fluid import state as s
-from .reads import link_of, quartic, record_of, resolution, slope
+from .reads import link_of, quartic, record_of, resolution, root, slope
 from .rhs import evaluate
 from .step import dense
 
@@ -32,29 +32,6 @@ def below(o: s.Floats, level: float, sign: float, slack: float) -> bool:
     last = a + b + c + d + o[4]
     top = max(max(sign * a, sign * first), max(sign * second, max(sign * third, sign * last)))
     return top <= slack
-
-
-@njit()
-def _root(o: s.Floats, level: float, low: float, high: float) -> float:
-    """Where the quartic at `o` passes `level` between `low` and `high`, to the last bits: bisection
-    and secants.
-    """
-    a, b = low, high
-    fa, fb = quartic(o, a) - level, quartic(o, b) - level
-    for k in range(100):
-        if b - a <= 1e-15 * max(1.0, abs(b)):
-            break
-        m = a - fa * (b - a) / (fb - fa) if k % 3 < 2 and fb != fa else 0.5 * (a + b)
-        if not a < m < b:
-            m = 0.5 * (a + b)
-        fm = quartic(o, m) - level
-        if fm == 0.0:
-            return m
-        if (fm > 0.0) == (fb > 0.0):
-            b, fb = m, fm
-        else:
-            a, fa = m, fm
-    return b
 
 
 @njit()
@@ -82,22 +59,15 @@ def _passes(o: s.Floats, level: float, sign: float, slack: float) -> float:
 def _root_from(o: s.Floats, level: float, low: float, high: float, sign: float) -> float:
     if sign * (quartic(o, low) - level) > 0.0:
         return low
-    return _root(o, level, low, high)
+    return root(o[1], o[2], o[3], o[4], level - o[0], low, high)
 
 
 @njit()
 def _extreme(o: s.Floats, low: float, high: float, sign: float) -> float:
     """A maximum of sign * quartic inside the interval, or -1."""
-    a, b = low, high
-    if sign * _slope(o, a) <= 0.0 or sign * _slope(o, b) >= 0.0:
+    if sign * _slope(o, low) <= 0.0 or sign * _slope(o, high) >= 0.0:
         return -1.0
-    for _ in range(30):
-        m = 0.5 * (a + b)
-        if sign * _slope(o, m) > 0.0:
-            a = m
-        else:
-            b = m
-    return 0.5 * (a + b)
+    return root(2.0 * o[2], 3.0 * o[3], 4.0 * o[4], 0.0, -o[1], low, high)
 
 
 @njit()

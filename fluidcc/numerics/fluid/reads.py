@@ -210,7 +210,7 @@ def _search(block: s.Floats, target: float) -> float:
     for _ in range(12):
         steep = slope(b1, b2, b3, b4, u)
         if steep <= 1e-3 * total:
-            return _bisect(b1, b2, b3, b4, rhs, min(u, 0.0) - 1.0, max(min(1.0, top), 0.0))
+            return root(b1, b2, b3, b4, rhs, min(u, 0.0) - 1.0, max(min(1.0, top), 0.0))
         du = (rise(b1, b2, b3, b4, u) - rhs) / steep
         u -= du
         if abs(du) < 1e-7:  # the convergence is quadratic, and W nearly linear
@@ -219,12 +219,14 @@ def _search(block: s.Floats, target: float) -> float:
 
 
 @njit()
-def _bisect(
-    b1: float, b2: float, b3: float, b4: float, rhs: float, low: float, high: float
-) -> float:
+def root(b: float, c: float, d: float, e: float, level: float, low: float, high: float) -> float:
+    """Where the rise of a quartic passes `level` between two places, beyond which it is on the side
+    that it has at `high`: by bisection, to the last bits.
+    """
+    above = rise(b, c, d, e, high) > level
     for _ in range(80):
         u = 0.5 * (low + high)
-        if rise(b1, b2, b3, b4, u) > rhs:
+        if (rise(b, c, d, e, u) > level) == above:
             high = u
         else:
             low = u

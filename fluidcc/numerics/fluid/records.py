@@ -16,6 +16,7 @@ from ..tableaus import TSIT5
 from .reads import acted_of, link_of, rate_of, record_of
 
 _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
+Stages = tuple[float, float, float, float, float, float, float]
 Quartic = tuple[float, float, float, float, float]  # coefficients of 1, u, ..., u^4
 #: what each stage contributes to u, u^2, u^3, u^4 of the dense output
 _P = tuple(tuple(map(float, row)) for row in TSIT5.P)
@@ -34,35 +35,22 @@ NODE_WEIGHTS = np.array([TSIT5.P @ [u, u**2, u**3, u**4] for u in (0.25, 0.5, 0.
 
 
 @njit(**_INLINE)
-def _power(j: int, p: float, q: float, r: float, t: float, u: float, v: float, w: float) -> float:
-    """The part of the dense output by u^(j + 1), from seven stages."""
-    early = _P[0][j] * p + _P[1][j] * q + _P[2][j] * r
-    return early + (_P[3][j] * t + _P[4][j] * u + _P[5][j] * v + _P[6][j] * w)
+def _power(j: int, k: Stages) -> float:
+    """The part of the dense output by u^(j + 1)."""
+    early = _P[0][j] * k[0] + _P[1][j] * k[1] + _P[2][j] * k[2]
+    return early + (_P[3][j] * k[3] + _P[4][j] * k[4] + _P[5][j] * k[5] + _P[6][j] * k[6])
 
 
 @njit(**_INLINE)
-def dense(
-    base: float,
-    h: float,
-    p: float,
-    q: float,
-    r: float,
-    t: float,
-    u: float,
-    v: float,
-    w: float,
-) -> Quartic:
+def dense(base: float, h: float, k: Stages) -> Quartic:
     """The dense output of a step of size `h` that begins at `base`, from its seven stages."""
-    return (
-        base, h * _power(0, p, q, r, t, u, v, w), h * _power(1, p, q, r, t, u, v, w),
-        h * _power(2, p, q, r, t, u, v, w), h * _power(3, p, q, r, t, u, v, w),
-    )  # fmt: skip
+    return base, h * _power(0, k), h * _power(1, k), h * _power(2, k), h * _power(3, k)
 
 
 @njit(**_INLINE)
 def _dense_of(base: float, h: float, k: s.Floats, n: int) -> Quartic:
     """The same for stages that stand `n` apart, from `k` on."""
-    return dense(base, h, k[0], k[n], k[2 * n], k[3 * n], k[4 * n], k[5 * n], k[6 * n])
+    return dense(base, h, (k[0], k[n], k[2 * n], k[3 * n], k[4 * n], k[5 * n], k[6 * n]))
 
 
 @njit()

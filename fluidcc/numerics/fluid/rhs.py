@@ -84,23 +84,12 @@ def _sources(run: s.State, oz: s.Floats, od: s.Floats, want: int) -> None:
 
 @njit()
 def add_by_first_link(run: s.State, values: s.Floats, of_states: bool, target: s.Floats) -> None:
-    """Add up values of flows, or of the states that are their rates, by the flows' first link.
-
-    Neighbours mostly share their link, so that the sum is kept in a register until the link
-    changes.
-    """
-    nf, first, index = run.n_flows, run.first_link, run.rate_state
+    """Add up values of flows, or of the states that are their rates, by the flows' first link."""
     clear(target, run.n_links)
-    link, total = first[0], 0.0
-    for i in range(nf):
-        if first[i] != link:
-            target[link] += total
-            link, total = first[i], 0.0
-        if not of_states:
-            total += values[i]
-        elif index[i] >= 0:
-            total += values[index[i]]
-    target[link] += total
+    for i in range(run.n_flows):
+        k = run.rate_state[i] if of_states else i
+        if k >= 0:
+            target[run.first_link[i]] += values[k]
 
 
 @njit()

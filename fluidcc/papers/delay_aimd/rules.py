@@ -321,6 +321,6 @@ def _by_rounds(coefficient: float) -> int:
     """The same in whole round trips of 10 to 300 ms, beta = 1/2, without or with `QUEUE`."""
     trips = np.arange(10, 301)[:, None] / 1000
     offset, queue = np.array(list(product((0.0, 1.0), (0.0, QUEUE)))).T[:, :, None, None]
-    how: Any = {"coefficient": coefficient, "offset": offset, "queue": queue, "rounds": True}
-    found = delay_aimd.epoch_duration(np.array(TABLE[0], dtype=float), trips, **how)
+    windows, how = np.array(TABLE[0], dtype=float), {"offset": offset, "queue": queue}
+    found = delay_aimd.epoch_duration(windows, trips, coefficient=coefficient, rounds=True, **how)
     return int(equal(found).max())
