@@ -23,9 +23,9 @@ Complex = NDArray[np.complex128]
 
 
 def _pencil(m: Matrices, s: complex) -> tuple[Complex, Complex]:
-    """P(s) = [[sI - A, -B], [C, D]], the rows of channels as they are delayed, I - E D22 with E =
-    diag(exp(-s tau)), and its derivative by s; the unknowns are states, ports and what the channels
-    deliver.
+    """P(s) on states, ports and what the channels deliver, and its derivative by s.
+
+    Its rows are (s - A, -B) of states, (C, D) of ports, (0, 1) - exp(-s tau) (C, D) of channels.
     """
     M, n, K = whole(m)
     own, by_s, factor, change = np.zeros((4, len(M)), complex)
