@@ -60,12 +60,11 @@ class Form:
 
     def by(self, d: Matrices) -> complex:
         """Its derivative where the matrices change by `d`."""
-        moved = self._left @ (whole(d)[0] @ self._right)
-        return complex(moved + self._s * self._late @ d.delays)
+        return complex(self._left @ (whole(d)[0] @ self._right) + self._s * self._late @ d.delays)
 
     def root_by(self, d: Matrices) -> complex:
         """How s moves with `d` if the number stays 0, as that of a root's null vectors does."""
-        return -self.by(d) / self.by_s
+        return complex(-self.by(d) / self.by_s)
 
 
 def _scaled(P: Complex) -> tuple[Complex, Any, Any]:
