@@ -22,15 +22,22 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 
 
+def _weighted(m: Matrices, s: complex) -> Any:
+    """All matrices in one, where its ports begin and end, and the factors of its rows in P(s): -1
+    of states, 1 of ports, -exp(-s tau) of channels.
+    """
+    M, n, K = whole(m)
+    return M, n, K, np.concatenate((-np.ones(n), np.ones(K - n), -np.exp(-s * m.delays)))
+
+
 def _pencil(m: Matrices, s: complex) -> tuple[Complex, Complex]:
     """P(s) on states, ports and what the channels deliver, and its derivative by s.
 
     Its rows are (s - A, -B) of states, (C, D) of ports, (0, 1) - exp(-s tau) (C, D) of channels.
     """
-    M, n, K = whole(m)
-    own, by_s, factor, change = np.zeros((4, len(M)), complex)
+    M, n, K, factor = _weighted(m, s)
+    own, by_s, change = np.zeros((3, len(M)), complex)
     own[:n], own[K:], by_s[:n] = s, 1.0, 1.0
-    factor[:n], factor[n:K], factor[K:] = -1.0, 1.0, -np.exp(-s * m.delays)
     change[K:] = -factor[K:] * m.delays
     return np.diag(own) + factor[:, None] * M, np.diag(by_s) + change[:, None] * M
 
@@ -42,7 +49,7 @@ def _places(m: Matrices) -> tuple[Any, Any]:
 
 
 class Form:
-    """A number, left P(s) right, and how it changes.
+    """The bilinear form left' P(s) right of two vectors that stand still, and how it changes.
 
     Attributes
     ----------
@@ -51,11 +58,9 @@ class Form:
     """
 
     def __init__(self, m: Matrices, s: complex, left: Complex, right: Complex) -> None:
-        M, n, K = whole(m)
-        late = np.exp(-s * m.delays)
-        self._late = left[K:] * late * (M[K:] @ right)
-        self._left = left * np.concatenate((-np.ones(n), np.ones(K - n), -late))
-        self._right, self._s = right, s
+        M, n, K, factor = _weighted(m, s)
+        self._left, self._right, self._s = left * factor, right, s
+        self._late = -self._left[K:] * (M[K:] @ right)
         self.by_s = left[:n] @ right[:n] + self._late @ m.delays
 
     def by(self, d: Matrices) -> complex:
@@ -63,7 +68,7 @@ class Form:
         return complex(self._left @ (whole(d)[0] @ self._right) + self._s * self._late @ d.delays)
 
     def root_by(self, d: Matrices) -> complex:
-        """How s moves with `d` if the number stays 0, as that of a root's null vectors does."""
+        """How a root moves with `d`, if this is the form of its null vectors, which stays 0."""
         return complex(-self.by(d) / self.by_s)
 
 
@@ -134,7 +139,10 @@ def root_form(m: Matrices, s: complex) -> Form:
 
 
 def response(m: Matrices, s: complex) -> tuple[Complex, Complex, Complex]:
-    """The transfer matrix at s, which is left P(s) right, and these two."""
+    """The transfer matrix at s, and the matrices left and right for which it is left P(s) right.
+
+    To first order it changes as that does with both held.
+    """
     rest, ports = _places(m)
     P = _pencil(m, s)[0]
     inner, row, column = _scaled(P[np.ix_(rest, rest)])

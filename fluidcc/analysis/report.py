@@ -151,8 +151,9 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     answer = Response(point)
     root = complex(report.rightmost_roots[0])
     build = builder(point, report.modes[0].among or "loop")
-    root, margins = polish(build(point), root), report.margins
-    at_root, rows = root_form(build(point), root), []
+    matrices, margins, rows = build(point), report.margins, []
+    root = polish(matrices, root)
+    at_root = root_form(matrices, root)
     opened = _opened(point)
     slopes = [_margin_slope(opened, margins, *row) for row in _SLOPES]
     with Progress(len(chosen), about="sensitivities", unit="parameters") as bar:
@@ -168,31 +169,36 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
 
 
 def _opened(point: Point) -> Matrices:
+    """The return ratio of all flows, with channels that do not merge."""
     return all_flows(point, wire(point, "open", merge=False))
 
 
-def _gain(p: complex, w: complex, value: float, omega: float) -> float:
-    moved = -p.imag / w.imag if omega > 0 else 0.0
-    return -value * (p.real + w.real * moved)
+# How margins change with a parameter, where the logarithm of an eigenvalue of L(j omega) changes by
+# `by_p` with it, and by `by_omega` with the frequency, which moves so that the crossing stays one.
 
 
-def _phase(p: complex, w: complex, value: float, omega: float) -> float:
-    return math.degrees(p.imag - w.imag * p.real / w.real)
+def _gain(by_p: complex, by_omega: complex, value: float, omega: float) -> float:
+    moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
+    return -value * (by_p.real + by_omega.real * moved)
 
 
-def _delay(p: complex, w: complex, value: float, omega: float) -> float:
-    moved = -p.real / w.real
-    return (p.imag + w.imag * moved - value * moved) / omega
+def _phase(by_p: complex, by_omega: complex, value: float, omega: float) -> float:
+    return math.degrees(by_p.imag - by_omega.imag * by_p.real / by_omega.real)
 
 
-# The margins: their names, those of their frequencies, what an eigenvalue of L(j omega) is like
-# there, or None for the one of I + L that is the least, and how they change when its logarithm
-# changes by p, and by w with the frequency, where it stays what it is asked to be.
+def _delay(by_p: complex, by_omega: complex, value: float, omega: float) -> float:
+    moved = -by_p.real / by_omega.real
+    return (by_p.imag + by_omega.imag * moved - value * moved) / omega
+
+
+# Names of the margins and of their frequencies, the eigenvalue there (None: the least singular
+# value of I + L counts), and how they change.
 _SLOPES: list[tuple[str, str, Any, Any]] = [
-    ("gain", "phase_crossover", lambda v, omega: complex(-1 / v), _gain),
-    ("phase", "crossover", lambda v, omega: -np.exp(1j * math.radians(v)), _phase),
-    ("delay", "delay_crossover", lambda v, omega: -np.exp(1j * v * omega), _delay),
-    ("modulus", "modulus_frequency", None, lambda p, w, v, omega: p.real),
+    ("gain", "phase_crossover", lambda value, omega: complex(-1 / value), _gain),
+    ("phase", "crossover", lambda value, omega: -np.exp(1j * math.radians(value)), _phase),
+    ("delay", "delay_crossover", lambda value, omega: -np.exp(1j * value * omega), _delay),
+    # at a minimum over frequency only the direct change counts
+    ("modulus", "modulus_frequency", None, lambda by_p, *_: by_p.real),
 ]
 
 
@@ -208,7 +214,7 @@ def _margin_slope(
         values, vectors = np.linalg.eig(L)
         k = int(np.argmin(np.abs(values - like(value, omega))))
         own = np.linalg.inv(vectors)[k] / values[k], vectors[:, k]
-    else:  # at a minimum over frequency only the direct change counts
+    else:
         u, _, v = np.linalg.svd(np.eye(len(L)) + L)
         own = u[:, -1].conj(), v[-1].conj()
     form = Form(m, 1j * omega, own[0] @ left, right @ own[1])
