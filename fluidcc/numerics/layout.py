@@ -8,7 +8,7 @@ takes many times as long to compile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -106,17 +106,22 @@ class Scattered(Layout):
         super().__init__(np.zeros(self.sizes["Floats"]), np.zeros(self.sizes["Ints"], np.int64))
         self.arrays = dict[str, Any]()
 
-    def allot(self, sizes: dict[str, int]) -> None:
-        """Make arrays of zeros, all floats or all integers, side by side: that is faster than one
+    def allot(self, parts: Mapping[str, Any]) -> None:
+        """Make arrays of these values, or of so many zeros, side by side: that is faster than one
         by one.
         """
-        kind = np.float64 if self.places[next(iter(sizes))][0] == "Floats" else np.int64
-        block, begin = np.zeros(sum(sizes.values()), kind), 0
-        address = block.__array_interface__["data"][0]
-        for name, size in sizes.items():
-            self.arrays[name] = block[begin : begin + size]
-            self.I[self.places[name][1]] = address + 8 * begin
-            begin += size
+        lengths = [p if isinstance(p, int | np.integer) else len(p) for p in parts.values()]
+        sizes = dict(zip(parts, lengths, strict=True))
+        for kind, number in (("Floats", np.float64), ("Ints", np.int64)):
+            own = [name for name in parts if self.places[name][0] == kind]
+            block, begin = np.zeros(sum(sizes[name] for name in own), number), 0
+            address = block.__array_interface__["data"][0]
+            for name in own:
+                self.arrays[name] = block[begin : begin + sizes[name]]
+                if sizes[name] is not parts[name]:
+                    self.arrays[name][:] = parts[name]
+                self.I[self.places[name][1]] = address + 8 * begin
+                begin += sizes[name]
 
     def _array(self, name: str) -> Any:
         return self.arrays[name]

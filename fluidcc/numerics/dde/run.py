@@ -138,14 +138,18 @@ def _entry() -> Callable[[Run, bool, int], int]:
 def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     """The state of a run before its first step, and what must be kept as long as it runs."""
     run = Run()
+    arrays: dict[str, Any] = {}
     for name, value in p.numbers.items():
-        setattr(run, name, value)
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+        else:
+            setattr(run, name, value)
     n, m, w = run.n, run.m, len(p.watchers)
     run.scale = max(abs(run.t), abs(run.t_end))
     run.tolerance = 64 * _EPS * run.scale
     run.aside = run.tolerance / 4
     run.few = m <= FEW
-    run.lag = constant = p.lags if isinstance(p.lags, np.ndarray) else np.zeros(m)
+    arrays["lag"] = constant = p.lags if isinstance(p.lags, np.ndarray) else np.zeros(m)
     run.keep = p.dense_output or isinstance(p.lags, Function)
     run.longest = constant.max(initial=0.0)
     if isinstance(p.lags, np.ndarray):
@@ -153,34 +157,35 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     run.out, run.stage = frame.views["out"], frame.views["y"]
     run.z, run.modes = frame.views["Z"], frame.views["modes"]
     scans = w + 2 * m
-    floats = dict.fromkeys(("y", "past", "rate", "y_end", "allowed"), n)
-    floats |= dict.fromkeys(("q", "guess", "flat", "before_q"), 4 * n)
-    floats |= dict.fromkeys(("size", "switched", "fired", "interval", "since", "value_before"), w)
+    arrays |= dict.fromkeys(("y", "past", "rate", "y_end", "allowed"), n)
+    arrays |= dict.fromkeys(("q", "guess", "flat", "before_q"), 4 * n)
+    arrays |= dict.fromkeys(("size", "switched", "fired", "interval", "since", "value_before"), w)
+    arrays |= {"k": 7 * n, "at": m, "value": scans, "side": scans}
     # a scan looks at eight places
-    run.allot({**floats, "k": 7 * n, "at": m, "value": scans, "found_u": 8 * scans})
-    ints = dict.fromkeys(("branch", "cursor", "next_point"), m)
-    ints |= dict.fromkeys(("seen", "sign", "shrinking"), w)
-    ints |= dict.fromkeys(("found_what", "found_side", "found_kind"), 8 * scans)
-    run.allot({**ints, "side": scans})
+    arrays |= dict.fromkeys(("found_u", "found_what", "found_side", "found_kind"), 8 * scans)
+    arrays |= dict.fromkeys(("branch", "cursor", "next_point"), m)
+    arrays |= dict.fromkeys(("seen", "sign", "shrinking"), w)
+    run.allot(arrays | _known(run, p) | _stores(run, p))
     run.y[:] = run.past[:] = p.start
     run.switched[:], run.fired[:] = math.nan, -math.inf
     run.interval[:] = run.since[:] = math.inf
     run.before_h, run.last_error = 1.0, 1e-4
     run.suspect, run.paced_at, run.earliest = -math.inf, run.t, math.inf
-    _prepare_known(run, p)
-    _prepare_stores(run, p)
     return run, _functions(run, p, frame)
 
 
-def _prepare_known(run: Run, p: Problem) -> None:
+def _known(run: Run, p: Problem) -> dict[str, Any]:
     """What is watched, and what is known to come."""
     run.n_watchers, run.n_breaks, run.n_timed = len(p.watchers), len(p.breaks), len(p.timed)
     run.look_back = any(one.function.delayed for one in p.watchers)
-    for name in ("kind", "number", "direction", "terminal"):
-        setattr(run, name, [getattr(one, name) for one in p.watchers])
-    run.change_delayed = [change.delayed for change in p.changes]
-    run.break_t, run.break_order = np.reshape(p.breaks, (-1, 2)).T
-    run.timed_t, run.timed_jump = np.reshape(p.timed, (-1, 2)).T
+    known: dict[str, Any] = {
+        name: [getattr(one, name) for one in p.watchers]
+        for name in ("kind", "number", "direction", "terminal")
+    }
+    known["change_delayed"] = [change.delayed for change in p.changes]
+    known["break_t"], known["break_order"] = np.reshape(p.breaks, (-1, 2)).T
+    known["timed_t"], known["timed_jump"] = np.reshape(p.timed, (-1, 2)).T
+    return known
 
 
 #: what grows: how many there are and may be, and the arrays, with numbers an entry for each state,
@@ -195,34 +200,34 @@ _STORES = {
 }
 
 
-def _prepare_stores(run: Run, p: Problem) -> None:
+def _stores(run: Run, p: Problem) -> dict[str, int]:
+    """The stores at first, and how many numbers they have room for."""
     run.margin = (CROWD + 10) * run.n_watchers + run.n_timed + 2
-    sizes = dict.fromkeys(_STORES, max(_STORE, 2 * run.margin) + run.n_breaks)
+    most = dict.fromkeys(_STORES, max(_STORE, 2 * run.margin) + run.n_breaks)
     if p.t_eval is not None:
         run.sampling, run.sample_t = True, p.t_eval
-        run.n_samples = sizes["mesh"] = p.t_eval.size
-    for store, size in sizes.items():
-        _make_room(run, store, size)
+        run.n_samples = most["mesh"] = p.t_eval.size
+    sizes = [_room(run, store, entries) for store, entries in most.items()]
     if run.sampling:
         run.most_mesh = _BOUNDLESS
+    return {name: size for room in sizes for name, size in room.items()}
 
 
-def _make_room(run: Run, store: str, size: int) -> None:
-    """Give a store room for so many entries; those that are there stay."""
-    setattr(run, f"most_{store}", size)
-    for name, width in _STORES[store].items():
-        made = np.zeros(size * (width * run.n or 1))
-        old = run.arrays.get(name, made[:0])
-        made[: old.size] = old
-        setattr(run, name, made)
+def _room(run: Run, store: str, entries: int) -> dict[str, int]:
+    """How many numbers a store of so many entries has."""
+    setattr(run, f"most_{store}", entries)
+    return {name: entries * (width * run.n or 1) for name, width in _STORES[store].items()}
 
 
 def _grow(run: Run) -> None:
-    """Double the stores in which one step may find no room."""
+    """Double the stores in which one step may find no room; the entries that are there stay."""
     for store in _STORES:
         most = getattr(run, f"most_{store}")
         if getattr(run, f"n_{store}") + run.margin > most:
-            _make_room(run, store, 2 * most)
+            old = {name: run.arrays[name] for name in _STORES[store]}
+            run.allot(_room(run, store, 2 * most))
+            for name, values in old.items():
+                run.arrays[name][: values.size] = values
 
 
 def _functions(run: Run, p: Problem, frame: Frame) -> list[Any]:
