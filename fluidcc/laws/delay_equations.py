@@ -111,8 +111,8 @@ class _Equations:
         listed = [events] if callable(events) or isinstance(events, Expr) else list(events or ())
         watched = [g if callable(g) else self.plain(g) for g in listed]
         past = self._past(history) if isinstance(history, Mapping) else []
-        asked = [g for g in watched if isinstance(g, Expr)]
-        values = self._parameters(given.get("args", ()), [*asked, *past])
+        asked = {k: g for k, g in enumerate(watched) if isinstance(g, Expr)}
+        values = self._parameters(given.get("args", ()), [*asked.values(), *past])
         names: dict[Symbol, str] = {self.t: "t", **self.then}
         names |= {p: f"p{k}" for k, p in enumerate(values)}
         names |= {y: f"y[{i}]" for i, y in enumerate(self.now)}
@@ -121,7 +121,7 @@ class _Equations:
         text = _HEAD + _function("fun", f"t, y, Z{modes}{rest}", self._rates(names))
         for k in range(len(self.held.modes)):
             text += _function(f"switch{k}", f"t, y, Z{rest}", self._switch(k, names))
-        for k, g in enumerate(asked):
+        for k, g in asked.items():
             past_states = ", Z" if self._late(g) else ""
             body = decided_text([g], names, "k", "events")
             text += _function(f"event{k}", f"t, y{past_states}{rest}", body)
@@ -137,11 +137,10 @@ class _Equations:
             given["history"] = module.history if rolling else _constants(past, values)
         given["switches"] = [getattr(module, f"switch{k}") for k in range(len(self.held.modes))]
         if events is not None:
-            ready = (getattr(module, f"event{k}") for k in range(len(asked)))
-            given["events"] = [next(ready) if isinstance(g, Expr) else g for g in watched]
-            for g, function in zip(watched, given["events"], strict=True):
-                if isinstance(g, Expr):
-                    function.delayed = self._late(g)
+            for k, g in asked.items():
+                watched[k] = getattr(module, f"event{k}")
+                watched[k].delayed = self._late(g)
+            given["events"] = watched
         return given
 
     def _late(self, g: Expr) -> bool:
@@ -226,14 +225,9 @@ def _any(expressions: Sequence[Expr], symbols: set[Symbol]) -> bool:
     return any(not f.free_symbols.isdisjoint(symbols) for f in expressions)
 
 
-def _runs(values: dict[Symbol, Any]) -> tuple[int, ...]:
-    """Shape of the runs: () for one, (runs,) for many."""
-    return np.broadcast_shapes(*(np.shape(v) for v in values.values()))
-
-
 def _table(values: dict[Symbol, Any]) -> Any:
     """The parameters of one run as a tuple, those of many as rows."""
-    shape = _runs(values)
+    shape = np.broadcast_shapes(*(np.shape(v) for v in values.values()))
     columns = [np.broadcast_to(v, shape) for v in values.values()]
     return np.stack(columns, axis=-1) if shape else tuple(float(v) for v in columns)
 

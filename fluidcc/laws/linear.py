@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,9 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import L, Law
 from fluidcc.laws.parts import Steady, per_structure
-from fluidcc.laws.steady import standstills
+from fluidcc.laws.steady import standstills, without
 from fluidcc.symbols import e, edot, numpy_function, plain, unfold
 
 
@@ -105,7 +105,6 @@ def active_modes(
     u: Any,
     p: Any,
     *,
-    tolerance: float = 0.0,
     relative: float = 0.0,
     of: str | Sequence[str] = "",
 ) -> NDArray[Any]:
@@ -116,10 +115,8 @@ def active_modes(
     law : Source or Link
     z, u, p : array_like (n_states, ...), (n_inputs, ...), (n_params, ...)
         In the orders of ``law.states``, ``law.inputs`` and ``law.params``.
-    tolerance : float
-        A switch within this of zero counts as zero.
     relative : float
-        So does one whose sign a relative change of the arguments by this much can turn.
+        A switch whose sign a relative change of the arguments by this much can turn counts as zero.
     of : str or sequence of str
         Whose law it is, for the message; one for each along the last axis.
 
@@ -128,7 +125,7 @@ def active_modes(
     InvalidInput
         If a switch is zero: the law has no derivative there.
     """
-    modes, near = modes_at(law, z, u, p, tolerance=tolerance, relative=relative)
+    modes, near = modes_at(law, z, u, p, relative=relative)
     for place in np.argwhere(near)[:1]:
         k, whose = place[0], of if isinstance(of, str) else of[place[-1]]
         raise InvalidInput(
@@ -140,23 +137,21 @@ def active_modes(
 
 
 def modes_at(
-    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0
+    law: Law, z: Any, u: Any, p: Any, *, relative: float
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the modes as in `active_modes`, and where a switch counts as zero (same shape)."""
-    modes: list[Any] = []
-    close: list[Any] = []
     arguments, shape = _flat(z, u, p)
-    for switch in _switches(law):
-        value = np.broadcast_to(np.asarray(switch.function(*arguments, *modes), dtype=float), shape)
-        near = tolerance
-        for i in switch.reads if relative else ():
+    switches = _switches(law)
+    modes = np.zeros((len(switches), *shape))
+    close = np.zeros(modes.shape, bool)
+    for k, switch in enumerate(switches):
+        value = np.asarray(switch.function(*arguments, *modes[:k]), dtype=float)
+        near: Any = 0.0
+        for i in switch.reads:
             moved = [a * (1 + relative) if j == i else a for j, a in enumerate(arguments)]
-            near = near + np.abs(np.asarray(switch.function(*moved, *modes), dtype=float) - value)
-        close.append(np.abs(value) <= near)
-        modes.append((value > 0).astype(float))
-    return np.array(modes).reshape(len(modes), *shape), np.array(close, bool).reshape(
-        len(modes), *shape
-    )
+            near = near + np.abs(switch.function(*moved, *modes[:k]) - value)
+        modes[k], close[k] = value > 0, np.abs(value) <= near
+    return modes, close
 
 
 class _Switch(NamedTuple):
@@ -217,20 +212,18 @@ def branch_function(law: Law) -> Callable[..., Branch]:
     rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
     symbols = [*law.states, *law.inputs, *law.params, *held.modes]
     function = numpy_function(symbols, rows, _NUMPY, cse=True)
-    k, h = len(held.flow), len(held.out)
-    ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)]).tolist()
+    sizes = [len(held.flow), len(held.out), *(len(M) for M in matrices)]
+    ends = np.cumsum(sizes)[:-1]
 
     def branch(z: Any, u: Any, p: Any, modes: Any) -> Branch:
         arguments, shape = _flat(z, u, p, modes)
-        kind = complex if any(np.iscomplexobj(v) for v in (z, u, p, modes)) else float
-        values = np.empty((len(rows), *shape), kind)
+        values = np.empty((len(rows), *shape), np.result_type(float, *arguments))
         for i, value in enumerate(function(*arguments)):
             values[i] = value
-        parts = [
-            values[a:b].reshape(*M.shape, *shape)
-            for a, b, M in zip(ends[:-1], ends[1:], matrices, strict=True)
-        ]
-        return Branch(values[:k], values[k : k + h], Jacobians(*parts))
+        flow, out, *parts = np.split(values, ends)
+        shapes = (M.shape for M in matrices)
+        parts = [part.reshape(*of, *shape) for part, of in zip(parts, shapes, strict=True)]
+        return Branch(flow, out, Jacobians(*parts))
 
     return branch
 
@@ -341,9 +334,6 @@ def at_rest(
 # --- sampled laws at a standstill -----------------------------------------------------------------
 
 
-L = TypeVar("L", bound=Law)
-
-
 def standing(law: L, of: str) -> L:
     """Return a law without ticks whose equilibria are the standstills of a sampled law.
 
@@ -384,11 +374,5 @@ def standing(law: L, of: str) -> L:
                 "stands still: simulate it, or look for its limit cycle"
             )
     kept = [z for z in flow if z not in sums]
-    units, lower, upper, initial = (  # of the states that are kept, and of the parameters
-        {z: f for z, f in mapping.items() if z not in sums}
-        for mapping in (law.units, law.lower, law.upper, law.initial)
-    )
     held = {z: (update[z].xreplace(sums) - z) / period[z] if z in update else flow[z] for z in kept}
-    return replace(
-        law, flow=held, ticks=(), claims={}, units=units, lower=lower, upper=upper, initial=initial
-    )
+    return without(law, sums, flow=held, ticks=())

@@ -459,9 +459,6 @@ class Proof(Sequence[Verdict]):
     def __len__(self) -> int:
         return len(self.verdicts)
 
-    def __iter__(self) -> Iterator[Verdict]:
-        return iter(self.verdicts)
-
     def __bool__(self) -> bool:
         return all(self.verdicts)
 

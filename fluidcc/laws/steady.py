@@ -9,7 +9,7 @@ b (data under way) never changes. At rest a rate x has x RTT under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.handwritten import Handwritten
-from fluidcc.laws.law import Law, Source
+from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Steady, Structure, per_structure
 from fluidcc.symbols import (
     REPORTING,
@@ -103,7 +103,7 @@ def _account(flow: Expr, rate: Expr, running: dict[Any, Any], states: Any) -> Ac
         not _vanishes(share - share.subs(s, 1)) for s in share.free_symbols & (signals | {*states})
     ):
         return None  # at once: to bring it into a plain form takes ten times as long
-    delay = _plain(share)
+    delay = cancel(together(share))
     return None if delay.free_symbols & (signals | {*states}) else Account(delay, data)
 
 
@@ -114,10 +114,6 @@ def _vanishes(f: Expr) -> bool:
         {s: Rational(17 + 7 * k + 5 * n, 11 + k) for n, s in enumerate(symbols)} for k in range(3)
     )
     return all(abs(N(f.subs(point), 40)) < 1e-30 for point in points)
-
-
-def _plain(f: Expr) -> Expr:
-    return cancel(together(f))
 
 
 def levels(law: Law) -> dict[Level, Symbol]:
@@ -162,12 +158,19 @@ def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
     """Return the law with some states put in."""
     flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
     out = {name: unfold(f).xreplace(put) for name, f in law.out.items()}
-    maps: dict[str, Any] = {
-        k: {z: f for z, f in getattr(law, k).items() if z not in put}
-        for k in ("lower", "upper", "initial")
+    return without(law, put, flow=flow, out=out, utility=None, **more)
+
+
+def without(law: L, states: Container[Symbol], **more: Any) -> L:
+    """Return the law with neither bounds, initial values nor units of some states, nor claims.
+
+    `more` is what else is changed.
+    """
+    kept: dict[str, Any] = {
+        k: {z: f for z, f in getattr(law, k).items() if z not in states}
+        for k in ("units", "lower", "upper", "initial")
     }
-    units = {z: u for z, u in more.pop("units", law.units).items() if z not in put}
-    return replace(law, flow=flow, out=out, units=units, claims={}, utility=None, **maps, **more)
+    return replace(law, claims={}, **(kept | more))
 
 
 # --- which have a rest at all, and which go together ----------------------------------------------
