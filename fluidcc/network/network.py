@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from types import MappingProxyType
@@ -45,12 +45,6 @@ class ByName(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._content)
-
-    def items(self) -> ItemsView[str, T]:
-        return self._content.items()
-
-    def values(self) -> ValuesView[T]:
-        return self._content.values()
 
     def __repr__(self) -> str:
         return repr(self._content)
@@ -261,9 +255,7 @@ class Network:
     def without_flow(self, name: str) -> Self:
         """Return a copy without that flow."""
         self._known("flow", name)
-        new = self.copy()
-        del new._flows[name], new._given["flow", name]
-        return new
+        return self.only(other for other in self._flows if other != name)
 
     def only(self, flows: Iterable[str]) -> Self:
         """Return a copy with these flows alone, in this order."""
@@ -504,7 +496,7 @@ def in_pairs(net: Network) -> Collapsed:
 
 def apart(net: Network) -> Collapsed:
     """Return the network itself, every flow for itself."""
-    return Collapsed(net, (1,) * len(net.flows), places(net), np.arange(len(net.flows)))
+    return _one_for(net, tuple((name,) for name in net.flows))
 
 
 @_per_network

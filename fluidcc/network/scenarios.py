@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -332,24 +332,17 @@ def located(file: str, key: str) -> Iterator[None]:
 # --- the ready ones -------------------------------------------------------------------------------
 
 
-@dataclass
 class _Zoo(Mapping[str, Scenario]):
     """The ready scenarios by name, read when asked for: networks can be changed, so each time
     anew.
     """
 
-    files: dict[str, Traversable] = field(default_factory=dict)
+    def __init__(self) -> None:
+        def by_number(file: Traversable) -> list[str | int]:
+            return [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", file.name)]
 
-    def __post_init__(self) -> None:
-        folder = resources.files("fluidcc.network") / "zoo"
-        found = [f for f in folder.iterdir() if f.name.endswith(".toml")]
-        self.files = {
-            f.name.removesuffix(".toml"): f
-            for f in sorted(
-                found,
-                key=lambda f: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", f.name)],
-            )
-        }
+        found = sorted((resources.files("fluidcc.network") / "zoo").iterdir(), key=by_number)
+        self.files = {f.name.removesuffix(".toml"): f for f in found if f.name.endswith(".toml")}
 
     def __getitem__(self, name: str) -> Scenario:
         if not isinstance(name, str) or name not in self.files:
