@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
 from fluidcc.formulas._formula import Bound, Formula
@@ -188,15 +187,14 @@ def htcp_window(p: Any, rtt: Any, beta: Any = 0.5, delta: Any = 1.0) -> Any:
     >>> bool(abs(htcp_window(p, 0.1) / window - 1) < 1e-12)
     True
     """
+    from scipy.optimize.elementwise import find_root
+
+    def missing(T: Any, goal: Any, *more: Any) -> Any:
+        return np.log(htcp(T, *more).p / goal)
+
     goal, *rest = _given(p, rtt, beta, delta)
     # N >= T**2 beta/rtt**2 bounds T from above; N <= 2 (T + 5 T**2 + T**3) T/rtt**2 does from
     # below.
-    high: NDArray[np.float64] = rest[0] * np.sqrt(1 / (goal * np.minimum(rest[1], 0.5)))
-    low = high * 1e-9
-    for _ in range(200):
-        middle = np.sqrt(low * high)
-        short = htcp(middle, *rest).p > goal
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-        if np.all(high - low <= 4 * np.finfo(float).eps * high):
-            break
-    return htcp(high, *rest).window
+    most = rest[0] * np.sqrt(1 / (goal * np.minimum(rest[1], 0.5)))
+    found = find_root(missing, (1e-9 * most, most), args=(goal, *rest))
+    return htcp(found.x, *rest).window
