@@ -44,10 +44,10 @@ def _lines(one: Any) -> ColumnDataSource:
     return source
 
 
-def _points(one: Any, size: int = 9) -> ColumnDataSource:
+def _points(one: Any) -> ColumnDataSource:
     source = ColumnDataSource(_columns(POINTS, []))
     one.scatter(
-        "x", "y", source=source, color="color", marker="marker", size=size, fill_alpha=0.3,
+        "x", "y", source=source, color="color", marker="marker", size=9, fill_alpha=0.3,
         line_width=2, legend_field="what",
     )  # fmt: skip
     return source

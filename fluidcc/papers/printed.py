@@ -114,7 +114,7 @@ class Words(Formatter):
             between = "; " if form.endswith(";") else ", "
             form = form.removesuffix(";")
             return between.join(pattern.format(k, in_unit(v, form)) for k, v in pairs)
-        return ", ".join(in_unit(v, form) for v in each(value))
+        return numbers(each(value), form)
 
 
 def each(value: Any) -> list[Any]:

@@ -9,7 +9,6 @@ import numpy as np
 from sympy import Eq
 
 from fluidcc.analysis.boundary import Boundary, stability_boundary
-from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.stability import stability
 from fluidcc.formulas import fast
 from fluidcc.laws import Source
@@ -415,14 +414,10 @@ def edge(law: Source, rtt: float, flows: int = 1) -> float:
     return float(found.value * rtt / TAU)
 
 
-def _judged(law: Source, rtt: float, flows: int = 1) -> StabilityReport:
-    return stability(alone(law, rtt, flows))
-
-
 @cache
 def growth(law: Source, rtt: float) -> tuple[float, float]:
     """Growth of a small disturbance of the window [1/s]: simulated, and the rightmost root's."""
-    root = complex(_judged(law, rtt).rightmost_roots[0])
+    root = complex(stability(alone(law, rtt)).rightmost_roots[0])
     gentle = law(gamma=0.3 * TAU / rtt)  # comes to rest, at the same point
     exact: Any = {"rtol": 1e-10, "atol": 1e-13}
     settled = simulate(_from_empty(gentle, rtt), 40.0, samples=2, **exact)
@@ -468,7 +463,8 @@ def stability_needs_the_clock() -> Found:
     rtt, laws = 0.1, {"x = w/r": StaticFAST, "the ack clock": FAST}
     between = sum(edge(law, rtt) for law in laws.values()) / 2
     verdicts = {
-        law.name: _judged(law(gamma=between * TAU / rtt), rtt).verdict for law in laws.values()
+        law.name: stability(alone(law(gamma=between * TAU / rtt), rtt)).verdict
+        for law in laws.values()
     }
     values: dict[str, float] = {}
     shown = []
@@ -488,5 +484,5 @@ def stability_needs_the_clock() -> Found:
         between=between,
         shown="; ".join(shown),
         verdicts=verdicts,
-        vegas=[_judged(law, rtt).decay_rate for law in (StaticVegas, Vegas)],
+        vegas=[stability(alone(law, rtt)).decay_rate for law in (StaticVegas, Vegas)],
     )

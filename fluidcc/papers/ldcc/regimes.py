@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+from scipy.optimize import brentq
 from sympy import Eq, I, Matrix, Symbol, conjugate, diff, exp, eye, factor, simplify
 
+from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.operating_point import operating_point
@@ -185,17 +185,9 @@ def _one_flow(gain: float) -> Network:
 
 
 def stable_without_condition() -> Found:
-    rest = equilibrium(_one_flow(1.0))  # does not depend on the gain
-    critical = _edge(lambda gain: not unstable(_one_flow(gain), at=rest), 0.4, 4.0)
-    return differs_if(unstable(_one_flow(critical * 1.01)), critical=critical)
-
-
-def _edge(stable: Callable[[float], bool], low: float, high: float) -> float:
-    """The largest number below which something is stable, by bisection."""
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if stable(middle) else (low, middle)
-    return low
+    found = stability_boundary(_one_flow(0.4), "eta")
+    assert isinstance(found, Boundary)
+    return differs_if(unstable(_one_flow(found.value * 1.01)), critical=found.value)
 
 
 def loss_driven() -> Found:
@@ -257,12 +249,16 @@ def sampled_law() -> Found:
     net = _one_flow(0.4)
     rest = equilibrium(net)
     trip = rest.rtt.values[0]
-    half, whole = (sampled_stability(net, r * trip, rest).radius for r in (0.5, 1.0))
+
+    def radius(interval: float) -> float:
+        return sampled_stability(net, interval * trip, rest).radius
+
+    half, whole = radius(0.5), radius(1.0)
     return reproduced_if(
         whole < 1,
         radius=whole,
         continuous=np.exp(linearize(net).roots(1)[0].real * trip),
-        critical=_edge(lambda r: sampled_stability(net, r * trip, rest).stable, 1.0, 64.0),
+        critical=brentq(lambda r: radius(r) - 1, 1.0, 64.0),
         half=half,
         otherwise="refuted",
     )
