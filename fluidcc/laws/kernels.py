@@ -26,7 +26,6 @@ from sympy import (
     cse,
     numbered_symbols,
     sympify,
-    true,
 )
 from sympy.printing.pycode import PythonCodePrinter
 
@@ -57,8 +56,6 @@ def scalar_text(
 ) -> tuple[list[str], list[str]]:
     """Return the assignments, and one text for each of `roots`, as straight-line scalar Python.
 
-    Sub-expressions are shared outside of branches: nothing is moved out of these.
-
     Parameters
     ----------
     roots : iterable of Expr
@@ -68,39 +65,96 @@ def scalar_text(
     prefix : str
         Temporary names are this followed by a number.
     """
-    branches: dict[Piecewise, Symbol] = {}
+    return _Writer(names, prefix).write([sympify(f) for f in roots])
 
-    def hide(f: Expr) -> Expr:
-        """Return `f` with a symbol, of any sign, for each of its outermost branches."""
+
+class _Writer:
+    """Names branches and powers, shares sub-expressions outside of branches, and orders what
+    results.
+    """
+
+    def __init__(self, names: Mapping[Symbol, str], prefix: str) -> None:
+        self.names = names
+        self.prefix = prefix
+        self.stands_for: dict[Symbol, Expr] = {}
+        self.branches: dict[Piecewise, Symbol] = {}
+
+    def fresh(self) -> Symbol:
+        # A real symbol of unique name: branch values may be of any sign.
+        return Symbol(f"_{self.prefix}_{len(self.stands_for)}", real=True)
+
+    def hide(self, f: Expr) -> Expr:
+        """Return `f` with its outermost branches named, so that nothing is moved out of them."""
+        if not f.has(Piecewise):
+            return f
         if isinstance(f, Piecewise):
-            return branches.setdefault(f, Symbol(f"_{prefix}_{len(branches)}", real=True))
-        return f.func(*map(hide, f.args)) if f.has(Piecewise) else f
+            if f not in self.branches:
+                self.branches[f] = symbol = self.fresh()
+                self.stands_for[symbol] = f
+            return self.branches[f]
+        return f.func(*(self.hide(a) for a in f.args))
 
-    hidden = [hide(sympify(f)) for f in roots]
-    # A power is printed as a product of names, so that its base needs one.
-    powers = (p for f in hidden for p in f.atoms(Pow) if _is_product(p))
-    bases = sorted({p.base for p in powers if not p.base.is_Atom}, key=str)
-    symbols = numbered_symbols(f"_{prefix}s_", real=True)
-    shared, reduced = cse([*hidden, *bases], symbols=symbols, order="none", list=True)
-    text, lines = dict(names), []
-    show = _Printer(text).doprint
-    named = [*((symbol, f) for f, symbol in branches.items()), *shared]
-    for k, (symbol, f) in enumerate(named):
-        lines.append(f"{prefix}{k} = {show(f)}")
-        text[symbol] = f"{prefix}{k}"
-    return lines, [show(f) for f in reduced[: len(hidden)]]
+    def write(self, roots: list[Expr]) -> tuple[list[str], list[str]]:
+        hidden = [self.hide(f) for f in roots]
+        tests = [cond for f in list(self.stands_for.values()) for _, cond in f.args]
+        if any(cond.has(Piecewise) for cond in tests):
+            raise LawError(
+                "a branch is chosen by an expression that itself branches; hold it by a mode first"
+            )
+        symbols = numbered_symbols(f"_{self.prefix}s_", real=True)
+        shared, reduced = cse(hidden, symbols=symbols, order="none", list=True)
+        full: dict[Expr, Symbol] = {}
+        for symbol, f in shared:
+            self.stands_for[symbol] = f
+            full[f.xreplace({s: g for g, s in full.items()})] = symbol
+        for f, g in zip(
+            hidden, reduced, strict=True
+        ):  # a root that is a branch's value needs no second computation
+            if not g.is_Atom and f not in full:
+                full[f] = symbol = self.fresh()
+                self.stands_for[symbol] = g
+        reduced = [full.get(f, g) for f, g in zip(hidden, reduced, strict=True)]
+        for symbol in self.branches.values():
+            self.stands_for[symbol] = self.stands_for[symbol].xreplace(full)
+        reduced = [self.powers(f) for f in reduced]
+        for symbol in list(self.stands_for):
+            self.stands_for[symbol] = self.powers(self.stands_for[symbol])
+        return self._print(reduced)
 
+    def powers(self, f: Expr) -> Expr:
+        """Name the base of every whole power outside of branches, so that it can be printed as a
+        product.
+        """
+        if isinstance(f, Piecewise) or f.is_Atom:
+            return f
+        f = f.func(*(self.powers(a) for a in f.args))
+        if isinstance(f, Pow) and f.exp.is_Float and float(2 * f.exp).is_integer():
+            f = Pow(f.base, Rational(int(2 * f.exp), 2))
+        if (
+            isinstance(f, Pow)
+            and f.exp.is_Integer
+            and 2 <= abs(f.exp) <= _LONGEST_PRODUCT
+            and not f.base.is_Atom
+        ):
+            symbol = self.fresh()
+            self.stands_for[symbol] = f.base
+            return Pow(symbol, f.exp, evaluate=False)
+        return f
 
-def _exponent(power: Pow) -> Expr:
-    """Return the exponent, which is exact also where it was given as 0.5 or 2.0."""
-    twice = 2 * power.exp
-    exact = power.exp.is_Float and float(twice).is_integer()
-    return Rational(int(twice), 2) if exact else power.exp
+    def _print(self, roots: list[Expr]) -> tuple[list[str], list[str]]:
+        order: list[Symbol] = []
 
+        def visit(f: Expr) -> None:
+            for s in sorted(f.free_symbols, key=str):
+                if s in self.stands_for and s not in order:
+                    visit(self.stands_for[s])
+                    order.append(s)
 
-def _is_product(power: Pow) -> bool:
-    exponent = _exponent(power)
-    return bool(exponent.is_Integer and 1 < abs(exponent) <= _LONGEST_PRODUCT)
+        for f in roots:
+            visit(f)
+        text = dict(self.names) | {s: f"{self.prefix}{k}" for k, s in enumerate(order)}
+        show = _Printer(text).doprint
+        return [f"{text[s]} = {show(self.stands_for[s])}" for s in order], [show(f) for f in roots]
 
 
 class _Printer(PythonCodePrinter):
@@ -124,16 +178,17 @@ class _Printer(PythonCodePrinter):
         return expr.call([self._print(a) for a in expr.args[2:]])
 
     def _print_Piecewise(self, expr: Piecewise) -> str:
-        text = ""
-        for value, condition in expr.args:
-            if condition is true:
-                return f"({text}{self._print(value)})"
-            text += f"{self._print(value)} if {self._print(condition)} else "
-        return f"({text}math.nan)"
+        text, last = "", False
+        for value, cond in expr.args:
+            if cond == True:  # noqa: E712  SymPy's own true
+                text, last = text + self._print(value), True
+                break
+            text += f"{self._print(value)} if {self._print(cond)} else "
+        return f"({text})" if last else f"({text}math.nan)"
 
     def _print_Pow(self, expr: Pow, rational: bool = False, sqrt: str = "math.sqrt") -> str:
-        base, exponent = expr.base, _exponent(expr)
-        if base.is_Atom and _is_product(expr):
+        base, exponent = expr.base, expr.exp
+        if exponent.is_Integer and 1 < abs(exponent) <= _LONGEST_PRODUCT and base.is_Atom:
             product = "*".join([self._print(base)] * abs(int(exponent)))
             return f"({product})" if exponent > 0 else f"(1.0/({product}))"
         if exponent == -1:
