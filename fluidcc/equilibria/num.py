@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Symbol, diff, lambdify, powsimp, simplify
+from sympy import Symbol, lambdify
 
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
@@ -235,7 +235,7 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
         extra = tuple(s for s in known if s in utility.free_symbols)
         values = [np.array([float(flows[i].law.params[s]) for i in index]) for s in params]
         values += [np.array([float(known[s](flows[i])) for i in index]) for s in extra]
-        maps = [_bind(f, v, (*params, *extra), values) for f, v in _calculus(utility, x)]
+        maps = [_bind(utility.diff(x, n), (x, *params, *extra), values) for n in (1, 2)]
         groups.append(UtilityGroup(np.array(index), *maps))
     return groups
 
@@ -251,25 +251,9 @@ def _rate_symbol(utility: Any, law: Any) -> Symbol:
     return free.pop()
 
 
-_PRICE = Symbol("p", positive=True)
-
-
-def _calculus(utility: Any, x: Symbol) -> list[tuple[Any, Symbol]]:
-    """U, U', U'' and, where U' is a power of x (logarithmic and alpha-fair utilities), its
-    inverse.
-    """
-    slope = diff(utility, x)
-    out = [(utility, x), (slope, x), (diff(slope, x), x)]
-    elasticity = simplify(-x * diff(slope, x) / slope)
-    if x not in elasticity.free_symbols:
-        factor = simplify(powsimp(slope * x**elasticity))
-        if x not in factor.free_symbols:
-            out.append(((factor / _PRICE) ** (1 / elasticity), _PRICE))
-    return out
-
-
-def _bind(f: Any, variable: Symbol, params: tuple[Symbol, ...], values: list[Any]) -> Any:
-    function = lambdify((variable, *params), f, "numpy", cse=True)
+def _bind(f: Any, symbols: tuple[Symbol, ...], values: list[Any]) -> Any:
+    """The map of one rate a flow to a value each, with the flows' numbers put in."""
+    function = lambdify(symbols, f, "numpy", cse=True)
 
     def bound(argument: Any) -> Any:
         return np.broadcast_to(function(argument, *values), np.shape(argument)) + 0.0

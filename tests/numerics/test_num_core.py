@@ -9,23 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fluidcc.numerics.num_core import NumResult, UtilityGroup, invert_slope, maximise
+from fluidcc.numerics.num_core import NumResult, UtilityGroup, maximise
 
 
-def alpha_fair(weight: Any, alpha: float, index: Any = None, closed: bool = True) -> UtilityGroup:
+def alpha_fair(weight: Any, alpha: float, index: Any = None) -> UtilityGroup:
     """w x^(1-alpha)/(1-alpha), or w log x at alpha = 1."""
     w = np.asarray(weight, float)
-
-    def value(x: Any) -> Any:
-        return w * np.log(x) if alpha == 1 else w * x ** (1 - alpha) / (1 - alpha)
-
     return UtilityGroup(
         np.arange(len(w)) if index is None else np.asarray(index),
-        value,
         lambda x: w * x**-alpha,
         lambda x: -alpha * w * x ** (-alpha - 1),
-        (lambda p: (w / p) ** (1 / alpha)) if closed else None,
     )
+
+
+def worth(weight: Any, alpha: float, x: Any) -> float:
+    """The sum of these utilities."""
+    return float(np.sum(weight * (np.log(x) if alpha == 1 else x ** (1 - alpha) / (1 - alpha))))
 
 
 def check(
@@ -85,11 +84,10 @@ def parking_lot(n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
-@pytest.mark.parametrize("closed", [True, False])
-def test_parking_lot_with_logarithms(n: int, closed: bool) -> None:
+def test_parking_lot_with_logarithms(n: int) -> None:
     # Stationarity: w/x0 = n p, w/x = p, x0 + x = c.
     c, w = 3e6, 2e4
-    group = alpha_fair(np.full(n + 1, w), 1.0, closed=closed)
+    group = alpha_fair(np.full(n + 1, w), 1.0)
     result = solve(parking_lot(n), np.full(n, c), [group])
     wanted = np.r_[c / (n + 1), np.full(n, c * n / (n + 1))]
     np.testing.assert_allclose(result.rate, wanted, rtol=1e-12)
@@ -98,20 +96,15 @@ def test_parking_lot_with_logarithms(n: int, closed: bool) -> None:
 
 def log1p(*index: int) -> UtilityGroup:
     """log(1 + x), whose slope at zero is one."""
-    return UtilityGroup(
-        np.array(index), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0)
-    )
+    return UtilityGroup(np.array(index), lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0))
 
 
 without_inverse = UtilityGroup(
     np.arange(2),
-    lambda x: np.log(x) + np.log1p(x),
     lambda x: 1 / x + 1 / (1 + x),
     lambda x: -(x**-2.0) - (1 + x) ** -2.0,
 )
-satiated = UtilityGroup(
-    np.array([0]), lambda x: -0.5 * (x - 1) ** 2, lambda x: 1 - x, lambda x: -np.ones_like(x)
-)
+satiated = UtilityGroup(np.array([0]), lambda x: 1 - x, lambda x: -np.ones_like(x))
 EXACT: dict[str, tuple[Any, Any, list[UtilityGroup], Any, float]] = {
     # alpha = 2: x0 = x / sqrt(n), price 1/x^2
     "delay": (parking_lot(4), [3.0] * 4, [alpha_fair([1] * 5, 2.0)], [1, 2, 2, 2, 2], 1.0),
@@ -148,9 +141,9 @@ def test_agrees_with_a_conic_solver(alpha: float, seed: int) -> None:
     c, w = rng.uniform(1e6, 5e6, 6), rng.uniform(0.5, 2.0, 15)
     result = solve(R, c, [alpha_fair(w, alpha)])
     # Rates are only as good as the square root of the conic solver's tolerance (1e-10).
-    group, other = alpha_fair(w, alpha), clarabel_rates(R, c, w, alpha)
+    other = clarabel_rates(R, c, w, alpha)
     np.testing.assert_allclose(result.rate, other, rtol=5e-4)
-    values = [np.sum(group.value(rate)) for rate in (result.rate, other)]
+    values = [worth(w, alpha, rate) for rate in (result.rate, other)]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-8)
 
 
@@ -162,27 +155,21 @@ def test_agrees_with_a_conic_solver(alpha: float, seed: int) -> None:
     flows=st.integers(1, 40),
     alpha=st.sampled_from([0.5, 1.0, 2.0, 4.0]),
     spread=st.floats(0, 3),
-    closed=st.booleans(),
 )
 def test_random_networks_meet_the_optimality_conditions(
-    seed: int, links: int, flows: int, alpha: float, spread: float, closed: bool
+    seed: int, links: int, flows: int, alpha: float, spread: float
 ) -> None:
     rng = np.random.default_rng(seed)
     R = (rng.random((links, flows)) < rng.uniform(0.05, 0.6)).astype(float)
     R[rng.integers(0, links, flows), np.arange(flows)] = 1
     weight = 10 ** rng.uniform(-1, 1, flows)
-    solve(R, 10 ** (6 + spread * rng.random(links)), [alpha_fair(weight, alpha, closed=closed)])
+    solve(R, 10 ** (6 + spread * rng.random(links)), [alpha_fair(weight, alpha)])
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_prices_of_many_orders_of_magnitude_leave_little_for_the_last_steps(seed: int) -> None:
+def test_prices_may_be_of_many_orders_of_magnitude(seed: int) -> None:
     rng = np.random.default_rng(seed)
     R = (rng.random((12, 40)) < 0.3).astype(float)
     R[rng.integers(0, 12, 40), np.arange(40)] = 1
     group = alpha_fair(10 ** rng.uniform(-1, 1, 40), 4.0)
-    assert solve(R, 10 ** (6 + 3 * rng.random(12)), [group]).iterations <= 3
-
-
-def test_slope_inversion_respects_its_ends() -> None:
-    x = invert_slope(log1p(0, 1, 2), np.array([2.0, 0.5, 0.01]), np.full(3, 10.0))
-    np.testing.assert_allclose(x, [0.0, 1.0, 10.0], rtol=1e-14)
+    solve(R, 10 ** (6 + 3 * rng.random(12)), [group])
