@@ -92,7 +92,7 @@ class _Problem:
         # A satiated flow has neither slope nor price: there the curvature sets the scale.
         size = np.maximum.reduce([np.abs(slope), path, some * bend])
         worst = [-slack / self.c, price * np.abs(slack) / worth, off / size]
-        return abs(float(price @ slack)) / worth, max(float(part.max()) for part in worst)
+        return abs(float(price @ slack)) / worth, max(0.0, *(float(part.max()) for part in worst))
 
 
 def _interior(of: _Problem) -> tuple[Vector, Vector]:
