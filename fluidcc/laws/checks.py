@@ -499,6 +499,11 @@ def _check_link(law: Any) -> None:
         )
 
 
+@lru_cache(maxsize=256)
+def _slopes(U: Expr, x: Symbol) -> tuple[Expr, Expr]:
+    return diff(U, x), diff(U, x, 2)
+
+
 def _check_utility(law: Any) -> None:
     """Refuse a U that is not increasing and concave at the parameters in use, over ten decades of
     rate.
@@ -510,7 +515,7 @@ def _check_utility(law: Any) -> None:
         )
     roles = f"neither a parameter nor the rate {plain(x)}"
     _check_expression(law, "the utility", law.utility, {x, *law.params}, roles)
-    slopes = diff(U, x), diff(U, x, 2)
+    slopes = _slopes(U, x)
     if slopes[0].is_positive and slopes[1].is_negative:
         return
     rates = np.logspace(-1, 9, 41)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from types import MappingProxyType
@@ -45,6 +45,12 @@ class ByName(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._content)
+
+    def items(self) -> ItemsView[str, T]:  # Mapping's own take ten times as long
+        return self._content.items()
+
+    def values(self) -> ValuesView[T]:
+        return self._content.values()
 
     def __repr__(self) -> str:
         return repr(self._content)
