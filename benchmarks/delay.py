@@ -77,18 +77,18 @@ def _compared(
 
 
 @njit
+def _rate(x: float, past: float, beta: float) -> float:
+    return beta * past / (1 + past**10) - 0.1 * x
+
+
+@njit
 def _mackey_glass(t: float, y: Any, Z: Any, beta: float) -> Any:
-    return beta * Z[0, 0] / (1 + Z[0, 0] ** 10) - 0.1 * y[0]
+    return _rate(y[0], Z[0, 0], beta)
 
 
 def _plain_mackey_glass(t: float, y: Any, Z: Any, beta: float) -> Any:
     past = Z[0, 0]
     return [beta * past / (1 + past**10) - 0.1 * y[0]]
-
-
-@njit
-def _rate(x: float, past: float, beta: float) -> float:
-    return beta * past / (1 + past**10) - 0.1 * x
 
 
 @njit

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh
 from scipy.sparse import csr_array, diags_array
 
 Vector = NDArray[np.float64]
@@ -68,101 +68,102 @@ class _Problem:
         self.fair = np.full(routing.shape[1], np.inf)
         np.minimum.at(self.fair, flows, capacity[links] / count[links])
         self.scale = np.zeros(len(capacity))
-        np.maximum.at(self.scale, links, np.abs(self.slopes(self.fair)[0])[flows])
+        np.maximum.at(self.scale, links, np.abs(self.derivatives(self.fair)[0])[flows])
         self.scale[self.scale == 0] = np.max(self.scale) or 1.0  # of a link without flows
 
-    def slopes(self, x: Vector) -> tuple[Vector, Vector]:
-        """U'(x) and -U''(x)."""
-        slope, bend = np.empty((2, len(x)))
+    def derivatives(self, x: Vector) -> tuple[Vector, Vector]:
+        """Slope U'(x) and concavity -U''(x)."""
+        slope, concavity = np.empty((2, len(x)))
         for g in self.groups:
-            slope[g.index], bend[g.index] = g.slope(x[g.index]), -g.curvature(x[g.index])
-        return slope, bend
+            slope[g.index], concavity[g.index] = g.slope(x[g.index]), -g.curvature(x[g.index])
+        return slope, concavity
 
-    def hessian(self, bend: Vector) -> Vector:
-        """R diag(1/bend) R^T, dense."""
-        return np.asarray((self.R @ diags_array(1 / bend) @ self.Rt).todense())
+    def hessian(self, concavity: Vector) -> Vector:
+        """R diag(1/concavity) R^T, dense."""
+        return np.asarray((self.R @ diags_array(1 / concavity) @ self.Rt).todense())
 
     def residual(self, x: Vector, price: Vector) -> tuple[float, float]:
         """(relative duality gap, relative residual of the optimality conditions)."""
         path, slack = self.Rt @ price, self.c - self.R @ x
         worth = max(float(price @ self.c), TINY)
         some = np.where(x > 0, x, 1e-18 * self.fair)
-        slope, bend = self.slopes(some)
+        slope, concavity = self.derivatives(some)
         off = np.where(x > 0, np.abs(slope - path), np.maximum(slope - path, 0.0))
         # A satiated flow has neither slope nor price: there the curvature sets the scale.
-        size = np.maximum.reduce([np.abs(slope), path, some * bend])
+        size = np.maximum.reduce([np.abs(slope), path, some * concavity])
         worst = [-slack / self.c, price * np.abs(slack) / worth, off / size]
         return abs(float(price @ slack)) / worth, max(0.0, *(float(part.max()) for part in worst))
 
 
-def _interior(of: _Problem) -> tuple[Vector, Vector]:
+def _interior(problem: _Problem) -> tuple[Vector, Vector]:
     """Rates and prices near the optimum, 0 where a flow stops or a link does not bind.
 
-    Each price times its link's slack, and each rate times what its flow would have to be paid to
-    send more, goes to zero. The slacks are added up and not taken from the rates, in whose rounding
+    Each link's price times its slack goes to zero, and so does each rate times `floor_price`, that
+    of its bound x >= 0. The slacks are added up and not taken from the rates, in whose rounding
     they would vanish.
     """
-    x = 0.5 * of.fair
-    slack = of.c - of.R @ x
-    price = np.maximum(of.scale, 1e-3 * np.max(of.scale) * np.min(of.c) / of.c)
-    slope, bend = of.slopes(x)
-    lacking = 0.1 * np.maximum(np.abs(slope), x * bend)
-    least = 1e-26 * float(np.mean(of.scale * of.c))
+    x = 0.5 * problem.fair
+    slack = problem.c - problem.R @ x
+    price = np.maximum(problem.scale, 1e-3 * np.max(problem.scale) * np.min(problem.c) / problem.c)
+    slope, concavity = problem.derivatives(x)
+    floor_price = 0.1 * np.maximum(np.abs(slope), x * concavity)
+    least = 1e-26 * float(np.mean(problem.scale * problem.c))
     for _ in range(STEPS):
-        target = 0.1 * float(price @ slack + lacking @ x) / (len(price) + len(x))
-        slope, bend = of.slopes(x)
-        off = slope - of.Rt @ price
-        size = np.maximum(np.abs(slope), x * bend)
+        target = 0.1 * float(price @ slack + floor_price @ x) / (len(price) + len(x))
+        slope, concavity = problem.derivatives(x)
+        off = slope - problem.Rt @ price
+        size = np.maximum(np.abs(slope), x * concavity)
         # Far below rounding in the sum: a cheap link's price may be 1e-16 of the dearest one's.
-        if np.all(np.abs(off + lacking) < 1e-9 * size) and target < least:
+        if np.all(np.abs(off + floor_price) < 1e-9 * size) and target < least:
             break
-        stiff, drive = bend + lacking / x, off + target / x
-        H = of.hessian(stiff) + np.diag(slack / price)
+        stiffness, rhs = concavity + floor_price / x, off + target / x
+        H = problem.hessian(stiffness) + np.diag(slack / price)
         unit = 1 / np.sqrt(np.diag(H))
         try:  # redundant links make it singular but for rounding
             factor = cho_factor(H * np.outer(unit, unit) + 1e-14 * np.eye(len(unit)))
         except (LinAlgError, ValueError):
             break
-        move = unit * cho_solve(factor, unit * (target / price - slack + of.R @ (drive / stiff)))
-        dx = (drive - of.Rt @ move) / stiff
-        ds, more = -(of.R @ dx), (target - lacking * dx) / x - lacking
-        primal = _share(dx / x, ds / slack)
-        dual = _share(move / price, more / lacking)
-        x, slack = x + primal * dx, slack + primal * ds
-        price, lacking = price + dual * move, lacking + dual * more
-    x = np.where(x * size < lacking * of.fair, 0.0, x)
-    return x, np.where(slack < BINDING * of.c, price, 0.0)
+        d_price = unit * cho_solve(
+            factor, unit * (target / price - slack + problem.R @ (rhs / stiffness))
+        )
+        d_x = (rhs - problem.Rt @ d_price) / stiffness
+        d_slack, d_floor = -(problem.R @ d_x), (target - floor_price * d_x) / x - floor_price
+        of_rates = _step_length(d_x / x, d_slack / slack)
+        of_prices = _step_length(d_price / price, d_floor / floor_price)
+        x, slack = x + of_rates * d_x, slack + of_rates * d_slack
+        price, floor_price = price + of_prices * d_price, floor_price + of_prices * d_floor
+    # of two numbers whose product vanishes the relatively smaller one is zero
+    x = np.where(x * size < floor_price * problem.fair, 0.0, x)
+    return x, np.where(slack < BINDING * problem.c, price, 0.0)
 
 
-def _share(*changes: Vector) -> float:
-    """Which share of a step keeps all numbers positive, from their relative changes."""
+def _step_length(*changes: Vector) -> float:
+    """How much of a step keeps numbers positive, at most all, by their relative changes."""
     return min(1.0, 0.99 / max(1e-9, *(float(np.max(-change)) for change in changes)))
 
 
-def _finished(of: _Problem, x: Vector, price: Vector) -> tuple[Vector, Vector]:
+def _polished(problem: _Problem, x: Vector, price: Vector) -> tuple[Vector, Vector]:
     """Newton's method on the conditions of the links that bind and the flows that send, as long as
     they are met better.
     """
-    from scipy.linalg import pinvh
-
     binds, sends, best = price > 0, x > 0, np.inf
     found = x, price
     for _ in range(FINISHING):
-        kkt = max(of.residual(x, price))
+        kkt = max(problem.residual(x, price))
         if not kkt < best:
             break
         found, best = (x, price), kkt
-        slope, bend = of.slopes(np.where(sends, x, of.fair))
-        bend[~sends] = np.inf
-        off = np.where(sends, slope - of.Rt @ price, 0.0)
-        move = np.zeros_like(price)
+        slope, concavity = problem.derivatives(np.where(sends, x, problem.fair))
+        concavity[~sends] = np.inf
+        off = np.where(sends, slope - problem.Rt @ price, 0.0)
+        d_price = np.zeros_like(price)
         if binds.any():
-            H = of.hessian(bend)[np.ix_(binds, binds)]
+            H = problem.hessian(concavity)[np.ix_(binds, binds)]
             unit = 1 / np.sqrt(np.diag(H))
-            lack = (of.R @ (off / bend) - (of.c - of.R @ x))[binds]
+            lack = (problem.R @ (off / concavity) - (problem.c - problem.R @ x))[binds]
             # redundant links share their price in any way: it changes by the least
-            move[binds] = unit * (pinvh(H * np.outer(unit, unit), rtol=1e-13) @ (unit * lack))
-        x, price = x + (off - of.Rt @ move) / bend, np.maximum(price + move, 0.0)
+            d_price[binds] = unit * (pinvh(H * np.outer(unit, unit), rtol=1e-13) @ (unit * lack))
+        x, price = x + (off - problem.Rt @ d_price) / concavity, np.maximum(price + d_price, 0.0)
         if not (np.all(x[sends] > 0) and np.isfinite(price).all()):
             break
     return found
@@ -189,5 +190,5 @@ def maximise(routing: csr_array, capacity: Vector, groups: Sequence[UtilityGroup
     """
     problem = _Problem(csr_array(routing), np.asarray(capacity, float), groups)
     with np.errstate(all="ignore"):  # a satiated flow's slope vanishes
-        x, price = _finished(problem, *_interior(problem))
+        x, price = _polished(problem, *_interior(problem))
         return NumResult(x, price, *problem.residual(x, price))
