@@ -28,6 +28,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import patiently
 from fluidcc.numerics.compiling import is_generated, load_text
 from fluidcc.numerics.dde.state import FUNCTION
+from fluidcc.numerics.layout import at
 
 Array = NDArray[np.float64]
 SIGNATURE = types.int64(types.float64, types.CPointer(types.float64))
@@ -85,17 +86,16 @@ class Layout:
                 for kind, shape in self.parameters or ():
                     texts.append(_parameter_text(kind, shape, low))
                     low += math.prod(shape)
-            elif name == "Z":
-                texts.append(f"f[{low}:{high}].reshape({self.past})")
             else:
-                texts.append("t" if name == "t" else f"f[{low}:{high}]")
+                shape = self.past if name == "Z" else (high - low,)
+                texts.append("t" if name == "t" else f"carray(at(f, {low}), {shape})")
         return ", ".join(texts)
 
 
 def _parameter_text(kind: str, shape: tuple[int, ...], low: int) -> str:
     if shape == ():
         return {"f": f"f[{low}]", "b": f"f[{low}] != 0.0"}.get(kind, f"int(f[{low}])")
-    text = f"f[{low}:{low + math.prod(shape)}].reshape({shape})"
+    text = f"carray(at(f, {low}), {shape})"
     return {"f": text, "b": f"({text} != 0.0)"}.get(kind, f"{text}.astype(np.int64)")
 
 
@@ -238,7 +238,7 @@ def inner(t, f):
 def outer(t, frame):
     answer = 0
     try:
-        answer = inner(t, carray(frame, ({layout.places["args"][1]},)))
+        answer = inner(t, frame)
     except Exception:
         answer = 0
     return answer
@@ -248,10 +248,11 @@ def outer(t, frame):
 from numba import carray
 from fluidcc.numerics.compiling import cfunc, njit
 from fluidcc.numerics.dde.functions import SIGNATURE, put
+from fluidcc.numerics.layout import at
 from {made.__module__} import {made.__name__} as function
 {text}"""
         return load_text(text, "delay_function").outer
-    space = {"np": np, "carray": carray, "njit": numba.njit, "cfunc": numba.cfunc}
+    space = {"np": np, "carray": carray, "at": at, "njit": numba.njit, "cfunc": numba.cfunc}
     space |= {"SIGNATURE": SIGNATURE, "put": put, "function": made}
     exec(compile(text, "<solve_dde>", "exec"), space)
     return space["outer"]

@@ -239,33 +239,29 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
     """
     arguments(run, t)
     implicit = False
-    m, n, z, stage, n_read, initial = run.m, run.n, run.z, run.stage, run.n_read, run.initial
-    pieces_y, pieces_q, constant = run.piece_y, run.piece_q, run.function[s.LAGS] == 0
+    m, n, z, n_read, constant = run.m, run.n, run.z, run.n_read, run.function[s.LAGS] == 0
     for j in range(m):
-        then, top, k = run.at[j], run.top[j], run.branch[j]
+        then, k, u = run.at[j], run.branch[j], 0.0
+        source, powers = run.past, run.flat
         if constant and run.lag[j] == 0:
-            for i in range(n_read):
-                z[i * m + j] = stage[top + i]
-        elif k <= initial:
+            source = run.stage
+        elif k <= run.initial:
             if run.function[s.HISTORY] != 0:
                 _history(run, then, low_end(run, k), high_end(run, k))
-            for i in range(n_read):
-                z[i * m + j] = run.past[top + i]
         else:
             first = max(run.point_piece[k - 1] - run.base, 0)
             newest = k == run.n_points
             if newest and (then > now or first >= run.n_pieces):
                 implicit = implicit or then > now
-                u = (then - now) / width
-                for i in range(n_read):
-                    z[i * m + j] = polynomial(y, q, top + i, top + i, u)
-                continue
-            end = run.n_pieces if newest else run.point_piece[k] - run.base
-            p = _piece(run, j, then, first, max(end, first + 1))
-            u = (then - run.piece_t[p]) / run.piece_h[p]
-            for i in range(n_read):
-                place = n * p + top + i
-                z[i * m + j] = polynomial(pieces_y, pieces_q, place, place, u)
+                source, powers, u = y, q, (then - now) / width
+            else:
+                end = run.n_pieces if newest else run.point_piece[k] - run.base
+                p = _piece(run, j, then, first, max(end, first + 1))
+                source, powers = at(run.piece_y, n * p), at(run.piece_q, 4 * n * p)
+                u = (then - run.piece_t[p]) / run.piece_h[p]
+        top = run.top[j]
+        for i in range(n_read):
+            z[i * m + j] = polynomial(source, powers, top + i, top + i, u)
     return implicit
 
 
