@@ -344,9 +344,7 @@ def _branches(point: Point, kind: str, of: Side | None = None) -> Iterator[_OnBr
         free, loose = np.ones(z.shape, bool), np.zeros((2, *z.shape), bool)
         held = [s for s in own_states(law) if s in law.lower or s in law.upper]
         ends = [bounds(law, held, _known(point, kind, law, i, of.p[i])) for i in members]
-        flows: list[
-            Any
-        ] = []  # near the point, from both sides, so that a flow of 0 presses nowhere
+        flows: list[Any] = []  # from both sides, so that a flow of 0 presses nowhere
         for k, s in enumerate(held):
             i = law.states.index(s)
             for side, sign in enumerate((1.0, -1.0)):

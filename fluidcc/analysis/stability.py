@@ -111,10 +111,11 @@ def stability(
     closed, by_class, opened = (LinearNetwork.of(point, m, loop) for m, loop in loops)
     _warn_without_loop(point, by_class)
     parts = {"": closed, **closed.deviations()}
-    zeros, poles = (
-        {name: system.count_unstable() for name, system in systems.items()}
-        for systems in (parts, {"": by_class, **by_class.deviations("open")})
-    )
+    zeros = {name: system.count_unstable() for name, system in parts.items()}
+    poles = {**zeros, "": by_class.count_unstable()}
+    for name, own in deviations(point, "open").items():
+        if own.delays.size:  # else its flows hear nothing of themselves: the same in both loops
+            poles[name] = LinearNetwork.of(point, own).count_unstable()
     times = _copies(point)
     unstable, by_contour = (
         sum(times[n] * getattr(c, kind) for n, c in zeros.items())

@@ -42,7 +42,7 @@ from fluidcc.analysis.point import (
     route_lags,
 )
 from fluidcc.base.errors import InvalidInput
-from fluidcc.numerics.linear.wiring import Blocks, stack
+from fluidcc.numerics.linear.wiring import Blocks, joined, stack
 from fluidcc.simulation.layout import trunks_of
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
 
@@ -504,9 +504,8 @@ def whole(m: Any) -> tuple[Any, int, int]:
     """All of a system in one matrix, by states, ports and channels; and where the ports begin and
     end.
     """
-    both = [np.concatenate(pair, axis=-1) for pair in ((m.A, m.B), (m.C, m.D))]
     n = m.A.shape[-1]
-    return np.concatenate(both, axis=-2), n, n + len(m.inputs)
+    return joined(m.A, m.B, m.C, m.D), n, n + len(m.inputs)
 
 
 def _parts(M: Any, n: int) -> dict[str, Any]:

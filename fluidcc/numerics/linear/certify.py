@@ -21,7 +21,7 @@ from fluidcc.base.extras import need
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.compiled.elimination import framed
 from fluidcc.numerics.linear.pencil import unframed
-from fluidcc.numerics.linear.wiring import Blocks, core_of
+from fluidcc.numerics.linear.wiring import Blocks, core_of, joined
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
@@ -230,7 +230,7 @@ class _Walk:
         late = [
             v * (-flint.arb(float(left)) * lag).exp() for v, lag in zip(z, self.lags, strict=True)
         ]
-        whole = np.block([[A, B], [C, D]]).tolist()
+        whole = joined(A, B, C, D).tolist()
         told = flint.arb_mat(whole) * flint.arb_mat([[v] for v in (*x, *late)])
         if not all(told[self.n + i, 0] < v for i, v in enumerate(z)):
             raise _Failed("no bound on the roots is proved: the channels amplify each other")
