@@ -47,6 +47,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 from numba.core.types.misc import unliteral
 
 from fluidcc.base.errors import warn
@@ -333,10 +334,11 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
-        except (
-            Exception
-        ) as error:  # whatever half a pickle, or something else in its place, leads to
+            # `super().load_overload` first imports all of numba that compiles: 0.6 s for nothing
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
+        except Exception as error:  # of whatever half a pickle, or another thing there, leads to
             text = f"compiled code in {self._cache_path} is damaged ({_short(error)})"
             _say("damaged", f"{text}; it is compiled again, once")
             self._kept(self.flush)
