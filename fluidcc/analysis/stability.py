@@ -107,8 +107,10 @@ def stability(
     flag(certify, "certify")
     point = operating_point(net, at, delays)
     joined, broken = wire_both(point)
-    loops = ((joined, "closed"), (broken, "open"), (all_flows(point, broken), "open"))
-    closed, by_class, opened = (LinearNetwork.of(point, m, loop) for m, loop in loops)
+    closed = LinearNetwork.of(point, joined, "closed")
+    opened = LinearNetwork.of(point, all_flows(point, broken), "open")
+    alike = opened.n_states == len(broken.A)  # but for the scale of ports, which no pole knows
+    by_class = opened if alike else LinearNetwork.of(point, broken, "open")
     _warn_without_loop(point, by_class)
     parts = {"": closed, **closed.deviations()}
     zeros = {name: system.count_unstable() for name, system in parts.items()}
