@@ -258,8 +258,8 @@ class Pencil:
     """
 
     def __init__(self, block: Blocks) -> None:
-        if block.A.ndim == 2:
-            block = Blocks(*(part[None] for part in block))
+        if block.A.ndim == 2:  # copies: for arrays that are read-only, all is compiled once more
+            block = Blocks(*(np.array(part)[None] for part in block))
         m, _ = self.ports = block.ports
         self.n = n = block.A.shape[-1]
         lags = block.delays.shape[-1]

@@ -172,7 +172,8 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     ones; their number.
     """
     for first in range(len(starts)):
-        s, size = iterate(starts[first : first + 1], whole, real, known[:found], NEWTON)
+        start = starts[first : first + 1].copy()  # not read-only, as `STARTS` is
+        s, size = iterate(start, whole, real, known[:found], NEWTON)
         if not size[0] < 1e-11 or found > len(known) - 2:
             continue
         s, size = iterate(s, whole, real, known[:0], NEWTON)  # without the others' rounding
