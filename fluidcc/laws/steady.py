@@ -155,9 +155,12 @@ def settled(law: Source) -> Source:
 
 
 def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
-    """Return the law with some states put in."""
-    flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
-    out = {name: unfold(f).xreplace(put) for name, f in law.out.items()}
+    """Return the law with some states put in, which is done once for all laws of its structure."""
+    known, key = law.structure.known, (_without, *put.items())
+    if key not in known:
+        flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
+        known[key] = flow, {name: unfold(f).xreplace(put) for name, f in law.out.items()}
+    flow, out = known[key]
     return without(law, put, flow=flow, out=out, utility=None, **more)
 
 
