@@ -15,7 +15,7 @@ from fluidcc.numerics.compiling import njit
 
 from ..layout import Floats, at
 from .evaluate import TOLERANCE, balanced, finite, slopes
-from .state import ROUNDS, State
+from .state import State
 
 _jit: Any = njit(counted=False)
 _making: Any = njit()
@@ -274,6 +274,10 @@ def _solve(w: State, h: float) -> bool:
 # --- active sets ----------------------------------------------------------------------------------
 
 
+ROUNDS = 20
+"""Changes of the active set in one step, after which it goes in circles."""
+
+
 @_jit
 def _has_flow(w: State, i: int) -> bool:
     """Whether an unknown moves by a flow of its own, and may have bounds: it is a state or a
@@ -321,13 +325,13 @@ def projected_step(w: State, h: float) -> bool:
     for i in range(n):
         w.low[i] = w.u[i] <= w.lower[i] and w.residual[i] < 0
         w.high[i] = w.u[i] >= w.upper[i] and w.residual[i] > 0
-    for turn in range(ROUNDS):
+    for _ in range(ROUNDS):
         for i in range(n):
             w.fixed[i] = w.low[i] + w.high[i]
             w.move[i] = (w.lower[i] if w.low[i] else w.upper[i]) - w.u[i] if w.fixed[i] else 0.0
         if not _solve(w, h):
             return False
-        same, mark = True, 1
+        same = True
         for i in range(n):
             if w.fixed[i]:
                 drift = _drift(w, i, h, change)
@@ -337,15 +341,10 @@ def projected_step(w: State, h: float) -> bool:
                 end = w.u[i] + w.move[i]
                 w.low[i], w.high[i] = end < w.lower[i], end > w.upper[i]
             same = same and w.fixed[i] == w.low[i] + w.high[i]
-            # a hash that fits 64 bits
-            mark = (mark * 1000003 + 1 + w.low[i] + 2 * w.high[i]) % 1099511627689
-        for before in range(turn):
-            if w.seen[before] == mark and not _complementary(w, h, change):
-                return False
-            same = same or w.seen[before] == mark
         if same:
             break
-        w.seen[turn] = mark
+    if not same and not _complementary(w, h, change):  # they take turns, by more than rounding
+        return False
     for i in range(n):
         w.move[i] = min(max(w.u[i] + w.move[i], w.lower[i]), w.upper[i]) - w.u[i]
     return True
