@@ -242,13 +242,6 @@ class Verdicts:
     def __len__(self) -> int:
         return len(self.stable)
 
-    def reasons(self) -> dict[int, str]:
-        """Kind and text of why a point has no verdict, by point."""
-        return {
-            i: f"{type(error).__name__}: {' '.join(str(error).split())}"
-            for i, error in self.errors.items()
-        }
-
 
 def verdicts_at(
     net: Network,

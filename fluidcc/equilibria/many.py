@@ -77,13 +77,6 @@ class Equilibria:
         """One of the attributes over flows or links."""
         return getattr(self, name)
 
-    def reasons(self) -> dict[int, str]:
-        """Kind and text of why there is none, by point."""
-        return {
-            i: f"{type(error).__name__}: {' '.join(str(error).split())}"
-            for i, error in self.errors.items()
-        }
-
     def point(self, i: int) -> Equilibrium:
         """The equilibrium at one point, as `fluidcc.equilibrium` gives it.
 
@@ -153,8 +146,8 @@ def equilibria(
     >>> many = equilibria(net, {"beta": find_target(net, "beta")}, {"beta": [0.01, 0.1, 0.2]})
     >>> many.found, many.queueing_delay[1:, 0].round(6)
     (array([False,  True,  True]), array([0.094231, 0.083929]))
-    >>> many.reasons()[0][:32]
-    "NoEquilibrium: link 'bottleneck'"
+    >>> type(many.errors[0]).__name__
+    'NoEquilibrium'
     """
     return equilibria_of(Parameters.of(net, targets, values), at)
 

@@ -189,14 +189,13 @@ class Steady:
             asked_for = {"roots": "roots" in asked, "margins": "margins" in asked}
             results.append((some, verdicts_at(net, targets, numbers, **asked_for)))
         for some, result in results:
-            reasons = result.reasons()
             for measure in some:
                 values = into.values[measure.name]
                 got = np.array(getattr(result, measure.key), dtype=values.dtype)
-                got[list(reasons)] = np.nan
+                got[list(result.errors)] = np.nan
                 values[self.task.schema[measure.name].places(rows, net)] = got
-                for k, text in reasons.items():
-                    into.fail(int(rows[k]), {measure.name: text})
+                for k, error in result.errors.items():
+                    into.fail(int(rows[k]), {measure.name: reason(error)})
             for k, texts in result.warnings.items():
                 into.doubt(int(rows[k]), texts)
 

@@ -7,6 +7,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.stability import Verdicts, verdicts_at
+from fluidcc.base.errors import NoEquilibrium
 from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks
@@ -129,6 +130,6 @@ def test_points_that_need_more_are_judged_alone_and_failures_are_told() -> None:
     found = verdicts_at(net, targets, given)
     assert list(found.alone) == [1]
     assert "axis" in found.alone[1]
-    assert found.reasons()[2].startswith("NoEquilibrium: ")
+    assert isinstance(found.errors[2], NoEquilibrium)
     assert np.isnan(found.stable[2])
     one_by_one(net, targets, given, found)

@@ -41,7 +41,7 @@ def test_a_rate_that_grows_away_from_its_least_value_does_not_rest_there(
         fc.equilibrium(net)
     many = equilibria(net, {"k": find_target(net, "k")}, {"k": [gain, 2 * gain]})
     assert not many.found.any()
-    assert all(says.replace("\\", "") in reason for reason in many.reasons().values())
+    assert all(says.replace("\\", "") in str(error) for error in many.errors.values())
 
 
 def timely() -> Any:
