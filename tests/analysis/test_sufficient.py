@@ -11,7 +11,6 @@ from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.sufficient import (
-    Condition,
     Conditions,
     exact_margin,
     lag_gains,
@@ -273,10 +272,3 @@ def test_encirclements_are_counted_with_their_direction() -> None:
     assert not passes([(1.5, 1)], 1)
     assert passes([(3.0, 1), (1.5, -1), (0.5, 1)], 1)  # conditionally stable
     assert not passes([(3.0, 1), (0.7, -1), (0.5, 1)], 1)
-
-
-def test_the_table_is_readable() -> None:
-    found = sufficient_conditions(fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.08))
-    assert "holds" in repr(found)
-    assert "<table>" in found._repr_html_()
-    assert all(isinstance(v, Condition) for v in found[:2])

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-import fluidcc as fc
 from fluidcc.base.arguments import explained, whole
 from fluidcc.base.errors import InvalidInput
 
@@ -17,12 +16,6 @@ def test_errors_from_within_stay_as_they_are() -> None:
     assert f("a ") == "a text"
     with pytest.raises(TypeError, match="unsupported operand|can only concatenate"):
         f(1)
-
-
-def test_times_are_read_from_text() -> None:
-    net = fc.dumbbell({"a": fc.LDCC, "b": {"law": fc.LDCC, "start": 5}}, {"capacity": 3e6})
-    assert fc.num.solve(net, at="4000 ms").rate.values.tolist() == pytest.approx([3e6, 0])
-    assert fc.num.solve(net, at="6 s").rate.values.tolist() == pytest.approx([1.5e6, 1.5e6])
 
 
 def test_the_ends_of_a_range_belong_to_it() -> None:

@@ -57,8 +57,10 @@ def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     changes = ("flows.a.params.beta=0.2", "flows.b.initial.x=1 Mbit/s", "until=9 s")
     given = [text for change in changes for text in ("--set", change)]
     files = ["-o", "out/r.nc", "--figure", "f.svg"]
-    assert main(["simulate", "p1", *given, "--rtol", "1e-4", *files]) == 0
-    assert capsys.readouterr().out.split() == [str(Path("out/r.nc")), "f.svg"]
+    assert main(["simulate", "p1", *given, "--rtol", "1e-4", "--progress", *files]) == 0
+    said = capsys.readouterr()
+    assert said.out.split() == [str(Path("out/r.nc")), "f.svg"]
+    assert "of 9 s" in said.err
     result = opened("out/r.nc")
     net = fc.scenarios["p1"].net
     net = net.with_flow("a", law=fc.LDCC(beta=0.2)).with_flow("b", initial={"x": 1e6})
@@ -66,22 +68,6 @@ def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(result.rate, wanted.rate, rtol=1e-12)
     assert result.attrs["rtol"] == 1e-4
     assert "<svg" in Path("f.svg").read_text()
-
-
-@pytest.mark.slow
-def test_a_scenario_file_and_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("mine.toml").write_text(
-        'until = 5\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = '
-        '"LDCC"\nroute = ["l"]\n'
-    )
-    assert main(["simulate", "mine.toml", "--figure", "mine.pdf", "--progress"]) == 0
-    said = capsys.readouterr()
-    assert said.out.split() == ["mine.nc", "mine.pdf"]
-    assert "of 5 s" in said.err
-    net = fc.Network().link("l", fc.DropTail, capacity=2e6, delay=0.025)
-    run = fc.simulate(net.flow("a", fc.LDCC, route=["l"]), until=5)
-    np.testing.assert_array_equal(opened("mine.nc").rate, run.rate)
-    assert Path("mine.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.slow
@@ -211,10 +197,7 @@ def test_stability_is_a_text_and_a_figure(capsys: pytest.CaptureFixture[str]) ->
 
 def test_stability_at_a_time_with_flows_of_then(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stability", "ldcc_fig5", "--at", "50 s", "--delays", "frozen", "--certify"]) == 0
-    out = capsys.readouterr().out
-    assert "proved" in out
-    assert main(["stability", "ldcc_fig5", "-o", "loop.txt"]) == 2
-    assert "its name must end in .pdf, .png or .svg" in capsys.readouterr().err
+    assert "proved" in capsys.readouterr().out
 
 
 def test_an_equilibrium_is_that_of_the_time_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
-from fluidcc.equilibria.assembly import assemble, capacity_at, constant_rate, is_on
+from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
 from tests.at_rest import T, bottleneck, with_flows
 
 # --- time, and what is off ------------------------------------------------------------------------
@@ -154,14 +154,3 @@ def test_constant_rates() -> None:
     assert constant_rate(flows["a"], 0) is None
     with pytest.raises(Unsupported, match="flow 'd' sends at random"):
         constant_rate(assembled().flow("d", fc.OnOff, route=["l"]).flows["d"], 0)
-
-
-def test_assembly() -> None:
-    system = assemble(assembled(), 0.0)
-    assert system.shape.routes == ((0, 1), (0,), (1,))
-    assert system.shape.law[:2] == (-1, -1)  # a is off at 0, b has a constant rate
-    np.testing.assert_array_equal(system.numbers.base, [[0.02, 0.02, 0]])
-    np.testing.assert_array_equal(system.numbers.q_max, [[0.25, np.inf]])
-    np.testing.assert_array_equal(system.numbers.rate, [[0, 1e6, 0]])
-    windows = system.states[0][2]
-    np.testing.assert_array_equal(system.numbers.lower[0, windows], [1, -np.inf][: len(windows)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Eq, Rational, limit, symbols
+from sympy import Rational, limit, symbols
 
 from fluidcc.base.errors import InvalidInput, NotFinite, UnitsError
 from fluidcc.formulas import binomial, delay_aimd, ecf, fast, gcc, response
@@ -164,12 +164,6 @@ def test_text_with_units() -> None:
     assert binomial.max_flows(0, 5e3, "1544 kbit/s") == pytest.approx(1544 / 5)
     with pytest.raises(UnitsError, match="C of max_flows"):
         binomial.max_flows(0, 5e3, "25 ms")
-
-
-def test_a_formula_can_be_proved_about() -> None:
-    k, l, sigma, _ = binomial.efficiency.arguments
-    aimd = binomial.efficiency.expr.subs({k: 0, l: 1})
-    assert prove(Eq(aimd, 1 - sigma / 2))
 
 
 def test_a_bound_without_a_value_is_said_so() -> None:

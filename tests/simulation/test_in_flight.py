@@ -31,9 +31,8 @@ def network(law: fc.Source, **more: Any) -> fc.Network:
 
 
 @pytest.mark.parametrize(
-    "law", [fc.FAST, fc.HTCP, fc.PlainDelayAIMD(pace=0)], ids=lambda law: law.name
+    ("law", "access"), [(fc.FAST, 0.02), (fc.HTCP, 0.0), (fc.PlainDelayAIMD(pace=0), 0.02)]
 )
-@pytest.mark.parametrize("access", [0.0, 0.02])
 def test_a_coarse_account_becomes_that_of_the_rate(law: fc.Source, access: float) -> None:
     """The rate at Gauss points between kinks, from when that was sent of which news comes now."""
     net, until = network(law, access_delay=access, return_delay="30 ms"), 6.0

@@ -148,13 +148,6 @@ def test_dccp_halves_when_one_packet_has_been_marked_since_the_last_round() -> N
     assert 3 / 8 * top**2 == pytest.approx(1 / 0.002 + 1.5 * top / 2, rel=0.1)
 
 
-def test_few_packets_are_said_to_be_doubtful() -> None:
-    link = {"law": fc.RED, "capacity": 1e6, "delay": 0.02, "buffer": "100 packets"}
-    run = fc.simulate(fc.dumbbell([fc.Reno] * 8, link), 20, samples=201)
-    assert "windows of 8 flows are below 3 packets" in run.attrs["warnings"]
-    assert fc.simulate(network(2), 1).attrs["warnings"] == ""
-
-
 @pytest.mark.parametrize("mean", [0.05, 0.5, 2.0, 20.0])
 def test_poisson_numbers_have_their_mean_whatever_the_interval(mean: float) -> None:
     """By quadrature over the normal distribution: mean m, variance m but for 3/8, never below 0."""
