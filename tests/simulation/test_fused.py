@@ -28,7 +28,7 @@ from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.workspace import Workspace
-from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
+from fluidcc.sources import CBR, LDCC, PrimalDual, Reno
 from tests.compiled import called
 from tests.hybrid_laws import BACK, aimd, alone, sampled
 
@@ -40,12 +40,13 @@ def one_link(buffer: float | None = None) -> Network:
 
 
 def two_hops() -> Network:
+    """Flows that come and go; two over both links, and two over one, the rates of each summed."""
     net = Network().link("a", DropTail, capacity=[(0, 3e6), (4, 2.5e6)], delay=0.02)
     net.link("b", DropTail, capacity=2e6, delay=0.01, buffer=4e5)
-    net.flow("long", LDCC, route=["a", "b"], start=0)
-    net.flow("first", LDCC(w=30e3), route=["a"], access_delay=0.005, start=0)
-    net.flow("second", LDCC, route=["b"], start=[0, 6], stop=[5, 20])
-    return net
+    for i in range(2):
+        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
+        net.flow(f"first{i}", LDCC(w=30e3), route=["a"], access_delay=0.005, start=i)
+    return net.flow("second", LDCC, route=["b"], start=[0, 6], stop=[5, 20])
 
 
 def mixed() -> Network:
@@ -69,33 +70,19 @@ def crowd() -> Network:
     return net
 
 
-def pairs() -> Network:
-    """Two flows over two links, and two over one, whose rates are sums on the record."""
-    net = Network().link("a", DropTail, capacity=3e6, delay=0.02)
-    net.link("b", DropTail, capacity=2e6, delay=0.01)
-    for i in range(2):
-        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
-        net.flow(f"short{i}", LDCC, route=["a"], access_delay=0.005, start=i)
-    return net
-
-
-def prices(law: Any, source: Any) -> Network:
-    long, first, second = ({"law": s, "start": 0} for s in (source, source(w=40e3), source))
-    links = [{"law": law, "capacity": c, "delay": 0.01} for c in (3e6, 2e6)]
-    return fc.parking_lot({"long": long}, [{"first": first}, {"second": second}], links)
+def prices() -> Network:
+    links = [{"law": law, "capacity": 3e6, "delay": 0.01} for law in (PenaltyLink, DualLink)]
+    long, first = (PrimalDual(alpha=1e5, w=w) for w in (20e3, 40e3))
+    return fc.parking_lot([long], [first, {"law": long, "start": 5}], links)
 
 
 CASES: dict[str, tuple[Callable[[], Network], str]] = {
-    "one link, frozen": (one_link, "frozen"),
     "full buffer": (lambda: one_link(2.1e5), "fifo"),
     "two hops, fifo": (two_hops, "fifo"),
     "two hops, frozen": (two_hops, "frozen"),
     "Reno, LDCC and CBR": (mixed, "fifo"),
-    "eight on one link": (crowd, "fifo"),
-    "pairs over two links": (pairs, "fifo"),
-    "pairs over two links, frozen": (pairs, "frozen"),
-    "penalty prices": (lambda: prices(PenaltyLink, PrimalPenalty(alpha=1e5)), "fifo"),
-    "dual prices": (lambda: prices(DualLink, PrimalDual(alpha=1e5)), "frozen"),
+    "eight on one link": (crowd, "frozen"),
+    "prices": (prices, "fifo"),
 }
 #: what steps leave behind without anyone reading it
 SCRATCH = {
