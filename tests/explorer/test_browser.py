@@ -36,10 +36,9 @@ def browser() -> Iterator[Any]:
         yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
-@pytest.mark.parametrize("theme", ["default", "dark"])
-@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize(("width", "theme"), [(1400, "default"), (420, "dark")])
 def test_the_page_works_and_its_console_stays_clean(
-    address: str, browser: Any, theme: str, width: int
+    address: str, browser: Any, width: int, theme: str
 ) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900})
     said: list[str] = []
