@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -55,37 +56,44 @@ ENDLESS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
-@pytest.mark.parametrize("name", ENDLESS)
-def test_ctrl_c_ends_it(name: Any) -> None:
-    """The child says when it begins, is interrupted, and says that it has heard."""
-    prepare, call = ENDLESS[name]
-    text = f"""
-import signal
+#: does what stands in each line of its input: says when it begins, and that it has been stopped
+CHILD = """
+import signal, sys
 import fluidcc as fc
 import numpy as np
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-{prepare}
-print("ready", flush=True)
-try:
-    {call}
-except KeyboardInterrupt:
-    print("heard", flush=True)
-"""
-    how: Any = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
-    child = subprocess.Popen([sys.executable, "-c", text], **how)
+for line in sys.stdin:
+    prepare, call = eval(line)
+    exec(prepare)
+    print("ready", flush=True)
     try:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        assert child.poll() is None
-        os.killpg(child.pid, signal.SIGINT)
-        out, _ = child.communicate(timeout=60)
-    finally:
-        child.kill()
-        child.wait()
-    assert out == "heard\n"
+        exec(call)
+    except KeyboardInterrupt:
+        print("heard", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Any]:
+    how: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", CHILD], start_new_session=True, **how) as one:
+        yield one
+        one.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
+@pytest.mark.parametrize("name", ENDLESS)
+def test_ctrl_c_ends_it(child: Any, name: str) -> None:
+    print(ENDLESS[name], file=child.stdin, flush=True)
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    assert child.poll() is None
+    late = threading.Timer(60, child.kill)
+    late.start()
+    os.killpg(child.pid, signal.SIGINT)
+    assert child.stdout.readline() == "heard\n"
+    late.cancel()
 
 
 @pytest.mark.parametrize("call", ["stability", "sweep", "roots", "count_unstable"])
