@@ -77,7 +77,7 @@ def checked() -> Any:
         (lambda: fc.equilibrium(two()), ["rate [bit/s]", "near", "far"]),
         (lambda: fc.num.solve(two()), ["price", "duality gap"]),
         (report, ["verdict", "stable", "delay margin"]),
-        (lambda: report().sensitivities, ["near.eta"]),
+        (lambda: report().sensitivities, ["1 % more of", "near.eta"]),
         (lambda: report().sensitivities.parameters[0], ["units"]),
         (lambda: report().margins, ["phase [deg]", "delay [s]"]),
         (lambda: report().of_flow("near"), ["delay [s]"]),

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import symbols
 
-from fluidcc.base.errors import LawError, NotFinite, Zeno
+from fluidcc.base.errors import NotFinite, Zeno
 from fluidcc.laws import Jump, Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, IIAD, SQRT
-from fluidcc.symbols import RTT, c, pi, x_tau, y
+from fluidcc.symbols import RTT, pi, x_tau
 from tests.hybrid_laws import (
     BACK,
     BUFFER,
@@ -224,12 +224,6 @@ def test_a_refractory_time_that_is_none_is_refused() -> None:
     law = clocked(Jump(z - P, {z: 0}, refractory=P - 2 * z))
     with pytest.raises(NotFinite, match=r"jump 0 .* 'f' \(Clock\) has a refractory time of -0.5"):
         simulate(alone(law), 3)
-
-
-def test_a_queue_cannot_be_reset() -> None:
-    (q,) = DropTail.states
-    with pytest.raises(LawError, match="jump 0 changes the queue"):
-        replace(DropTail, jumps=(Jump(y - c, {q: 0}),))
 
 
 def test_a_reset_stays_within_bounds() -> None:
