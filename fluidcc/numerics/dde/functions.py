@@ -8,6 +8,7 @@ that reads its arguments there. Any other one is called through Python, on copie
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
@@ -259,7 +260,10 @@ from {made.__module__} import {made.__name__} as function
 
 
 def _reason(error: NumbaError) -> str:
-    """The lines of numba's report that say most: what is missing, and for which arguments."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The lines of numba's report that say most: what is missing, and for which arguments; without
+    the colours that it has where colorama is installed.
+    """
+    report = re.sub(r"\x1b\[[\d;]*m", "", str(error))
+    lines = [line.strip() for line in report.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Failed in", "During:", "File"))]
     return " ".join([*telling[:1], *(line for line in telling[1:3] if line.startswith(">>>"))])

@@ -6,8 +6,10 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 
 from fluidcc.base.errors import InvalidInput
+from fluidcc.numerics.dde.functions import _reason
 from fluidcc.numerics.dde.solve import solve_dde
 from tests.numerics.dde.problems import PROBLEMS, Problem, marked
 
@@ -98,6 +100,12 @@ def test_what_a_compiled_function_does_wrong_is_said(
     call = {name: numba.njit(function) for name, function in given.items()}
     with pytest.raises(error, match=text):
         solve_dde(t_span=(0, 1), history=1.0, lags=[1.0], **call)
+
+
+def test_the_colours_of_numbas_report_are_left_out() -> None:
+    """As numba has them where colorama is installed."""
+    report = "\x1b[1mFailed in nopython mode\x1b[0m\n\x1b[1m\x1b[31mNo add\x1b[0m\n >>> add(int64)"
+    assert _reason(NumbaError(report)) == "No add >>> add(int64)"
 
 
 @pytest.mark.slow
