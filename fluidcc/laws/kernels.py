@@ -34,7 +34,7 @@ from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.law import Law, Link
 from fluidcc.laws.parts import per_structure
 from fluidcc.laws.switches import Collector, mode_symbol
-from fluidcc.numerics.compiling import load_text
+from fluidcc.numerics.compiling import load_text, report
 from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import (
     REPORTING,
@@ -543,10 +543,9 @@ def _build(text: str, law: Law) -> int:
     except NumbaError as error:
         if not functions:
             raise
-        reason = str(error).strip().splitlines()[-1]
         raise LawError(
-            f"numba cannot compile the kernel of {law.name} ({reason}); keep to numbers, math and "
-            "the part of numpy that numba knows"
+            f"numba cannot compile the kernel of {law.name} ({report(error)[-1]}); keep to "
+            "numbers, math and the part of numpy that numba knows"
         ) from error
 
 

@@ -23,6 +23,7 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import secrets
 import sys
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.types.misc import unliteral
@@ -257,6 +259,14 @@ def is_generated(function: Any) -> bool:
 def generated_name(text: str, stem: str) -> str:
     """Name of the module of a generated text, which tells its text."""
     return f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def report(error: NumbaError) -> list[str]:
+    """Return the lines of what numba says, without the colours it has where colorama is
+    installed.
+    """
+    plain = re.sub(r"\x1b\[[\d;]*m", "", str(error))
+    return [line.strip() for line in plain.splitlines() if line.strip()]
 
 
 # --- the cache on disk --------------------------------------------------------------------------

@@ -8,7 +8,6 @@ that reads its arguments there. Any other one is called through Python, on copie
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import patiently
-from fluidcc.numerics.compiling import is_generated, load_text
+from fluidcc.numerics.compiling import is_generated, load_text, report
 from fluidcc.numerics.dde.state import FUNCTION
 from fluidcc.numerics.layout import at
 
@@ -260,10 +259,8 @@ from {made.__module__} import {made.__name__} as function
 
 
 def _reason(error: NumbaError) -> str:
-    """The lines of numba's report that say most: what is missing, and for which arguments; without
-    the colours that it has where colorama is installed.
-    """
-    report = re.sub(r"\x1b\[[\d;]*m", "", str(error))
-    lines = [line.strip() for line in report.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("Failed in", "During:", "File"))]
+    """The lines of numba's report that say most: what is missing, and for which arguments."""
+    telling = [
+        line for line in report(error) if not line.startswith(("Failed in", "During:", "File"))
+    ]
     return " ".join([*telling[:1], *(line for line in telling[1:3] if line.startswith(">>>"))])

@@ -85,7 +85,7 @@ def count_right(of: Search) -> RootCount:
         The two counts disagree after refinement.
     """
     if of.single:
-        return _of_single_states(np.diag(of.core.A).astype(complex))
+        return _of_single_states(of.diagonal)
     if of.essential >= 0:
         raise Unsupported(
             "the system is neutral and its difference operator is not strongly stable (essential "

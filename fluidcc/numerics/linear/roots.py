@@ -308,6 +308,11 @@ class Search:
         A = self.core.A
         return self.finite and np.count_nonzero(A) == np.count_nonzero(np.diag(A))
 
+    @property
+    def diagonal(self) -> Complex:
+        """The roots where every cycle is `single` [1/s], by falling real part."""
+        return np.sort(np.diag(self.core.A))[::-1].astype(complex)
+
     @cached_property
     def neutral(self) -> bool:
         """Whether the difference operator depends on s."""
@@ -541,6 +546,8 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
     """
     if count < 1:
         raise InvalidInput(f"count must be at least 1, got {count}")
+    if of.single:
+        return of.diagonal[:count]
     problem = "too few roots were found"
     for attempt in range(attempts):
         if attempt and not of.finite and of.without_lags():
