@@ -109,15 +109,14 @@ def stability(
     joined, broken = wire_both(point)
     closed = LinearNetwork.of(point, joined, "closed")
     opened = LinearNetwork.of(point, all_flows(point, broken), "open")
-    alike = opened.n_states == len(broken.A)  # but for the scale of ports, which no pole knows
-    by_class = opened if alike else LinearNetwork.of(point, broken, "open")
+    hearing = {n: own for n, own in deviations(point, "open").items() if own.delays.size}
+    # without flows that hear themselves it is the same but for the scale of ports
+    by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
     _warn_without_loop(point, by_class)
     parts = {"": closed, **closed.deviations()}
     zeros = {name: system.count_unstable() for name, system in parts.items()}
-    poles = {**zeros, "": by_class.count_unstable()}
-    for name, own in deviations(point, "open").items():
-        if own.delays.size:  # else its flows hear nothing of themselves: the same in both loops
-            poles[name] = LinearNetwork.of(point, own).count_unstable()
+    poles = {**zeros, "": by_class.count_unstable()}  # differences hear nothing of the loop
+    poles |= {n: LinearNetwork.of(point, own).count_unstable() for n, own in hearing.items()}
     times = _copies(point)
     unstable, by_contour = (
         sum(times[n] * getattr(c, kind) for n, c in zeros.items())
