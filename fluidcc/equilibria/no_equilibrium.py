@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sympy import Expr, Gt, Heaviside
@@ -30,7 +30,10 @@ from fluidcc.numerics.steady.follow import (
 )
 from fluidcc.symbols import c, pi, plain, q_max, unfold, y
 
-LENGTHS = (0.0, *np.logspace(-7, 7, 29).tolist())
+if TYPE_CHECKING:
+    pass
+
+LENGTHS = (0.0, *np.logspace(-7, 5, 25).tolist())
 """The queueing delays [s] that are tried; beyond a full buffer, what is offered above the
 capacity, relative to it.
 """
@@ -67,14 +70,12 @@ class _ByLength(NamedTuple):
 
     `rest` is the equilibrium; `switch` the length [s] at which the load falls through 1 at once,
     and the load there and a hair beyond; `least` the least load at a length at which the flows
-    settle, infinite where they grow at all, 0 where that is not known at the longest; `longest`
-    what settles there.
+    settle, infinite where they grow at all, 0 where that is not known at the longest.
     """
 
     rest: Found | None = None
     switch: tuple[float, float, float] | None = None
     least: float = 0.0
-    longest: Any = None
 
 
 class _Point:
@@ -111,6 +112,25 @@ class _Point:
         queue[growing] = LONGEST_QUEUE * queue[growing] / np.max(queue[growing], initial=1.0)
         return u
 
+    def held(self, u: Any) -> Found | None:
+        """Where the flows would settle if the endless queues were held at their present length;
+        None without such.
+
+        Queues that grow without end beside those are held, too, at the length of the longest.
+        """
+        endless = self.endless(u)
+        if not np.any(endless):
+            return None
+        longest = float(np.max(self.system.queues(u)))
+        for _ in endless:
+            held = self.again(u, ceiling=np.inf, held=self.flows + np.flatnonzero(endless))
+            more = endless | self.endless(held.u)
+            if held.status == CONVERGED or np.all(more == endless):
+                break
+            u, endless = held.u.copy(), more
+            u[self.flows + np.flatnonzero(endless)] = longest
+        return held
+
     def freed(self, u: Any, ceiling: float = np.inf) -> Found | None:
         """The rest beside `u`, with its queues let go."""
         again = self.again(u, ceiling=ceiling, bold=False)
@@ -140,13 +160,6 @@ class _Point:
         lengths = [q for q in LENGTHS if q < full]
         lengths += [full + q for q in LENGTHS if np.isfinite(full)]
         loads = [held(lengths[-1], u)]
-        while loads[0].found.status != CONVERGED:  # queues that grow beside those are held, too
-            u = loads[0].found.u
-            if not np.any(more := self.endless(u) & ~kept):
-                break
-            kept |= more
-            u[self.flows + np.flatnonzero(more)] = LENGTHS[-1]
-            loads = [held(lengths[-1], u)]
         for length in lengths[-2::-1]:  # from the longest on: most flows are slowest there
             last = loads[-1].found
             loads.append(held(length, last.u if last.status == CONVERGED else u))
@@ -163,9 +176,8 @@ class _Point:
                 at_once = low.load - high.load > NEAR and _next(low.length, high.length)
                 if at_once and self._determined(held, low) and self._determined(held, high):
                     return _ByLength(switch=(high.length, low.load, high.load))
-        told, end = [one.load for one in loads if not np.isnan(one.load)], loads[-1]
-        longest = end.found.u if end.found.status == CONVERGED else None
-        return _ByLength(least=0.0 if np.isnan(end.load) else min(told), longest=longest)
+        told = [one.load for one in loads if not np.isnan(one.load)]
+        return _ByLength(least=0.0 if np.isnan(loads[-1].load) else min(told))
 
     def _load(self, length: float, start: Any, link: int, kept: Any) -> _Load:
         v = start.copy()
@@ -353,16 +365,25 @@ def settled(
     if across is not None:
         return NoEquilibrium(across) if isinstance(across, str) else across
     u = found.u if found.status == GROWING else at.longer(found.u)
+    held = at.held(u)
+    if held is not None:
+        if held.status == CONVERGED and not np.any(at.full_load(held.u)):
+            # these queues would drain: gains that fall with the delay can outrun a search
+            ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
+            if (again := at.freed(held.u, ceiling)) is not None:
+                return again
+        u = held.u
     l = at.in_doubt(u)
     lengths = at.by_length(u, l)
     if lengths.rest is not None:
         return lengths.rest
     if lengths.switch is not None:
         return NoEquilibrium(at.why_switch(l, lengths.switch))
-    always = lengths.least > 1
-    if always and lengths.longest is not None and at.full_load(lengths.longest)[l]:
-        return NoEquilibrium(at.why_queue(lengths.longest, l))
-    if lengths.least == np.inf or (found.status == GROWING and (always or l < 0)):
+    always, settles = lengths.least > 1, held is not None and held.status == CONVERGED
+    if always and settles and at.full_load(u)[l]:
+        return NoEquilibrium(at.why_queue(u, l))
+    growing = GROWING in (found.status, None if held is None else held.status)
+    if lengths.least == np.inf or (growing and (always or l < 0)):
         return NoEquilibrium(at.why_rate(u))
     endless = at.why_state(found.u)
     return NoEquilibrium(endless) if endless else SolverError(at.tried(found))
