@@ -19,6 +19,9 @@ from ..layout import Floats, Ints, Layout
 
 Array = NDArray[np.float64]
 
+ROUNDS = 60
+"""Changes of the active set in one step, after which the last one is taken."""
+
 
 class State(Layout):
     """The two arrays of a search, read and written by name."""
@@ -96,6 +99,7 @@ class State(Layout):
     reply: (
         Floats  # 4 x n_unknowns: how what is eliminated moves, and its derivatives by e, pi, price
     )
+    seen: Ints  # the active sets of a step so far, a number each
 
     # --- tapes ------------------------------------------------------------------------------------
     instruction_start: Ints  # tapes + 1 starts
@@ -193,7 +197,7 @@ def state_of(S: Shape) -> State:
     empty |= dict.fromkeys(("place", "low", "high", "fixed", "u", "end", "u_before",
                             "lower_before", "upper_before", "residual", "move", "size", "scale",
                             "reference"), n)  # fmt: skip
-    empty |= {**dict(numbers), "reply": 4 * n, "passing": len(hops),
+    empty |= {**dict(numbers), "reply": 4 * n, "seen": ROUNDS, "passing": len(hops),
               "told": int(gives[-1]), "registers": max(registers, default=0)}  # fmt: skip
     parts: dict[str, list[Any]] = {
         "instruction": [t.instructions.ravel() for t in tapes],

@@ -15,7 +15,7 @@ from fluidcc.numerics.compiling import njit
 
 from ..layout import Floats, at
 from .evaluate import TOLERANCE, balanced, finite, slopes
-from .state import State
+from .state import ROUNDS, State
 
 _jit: Any = njit(counted=False)
 _making: Any = njit()
@@ -274,10 +274,6 @@ def _solve(w: State, h: float) -> bool:
 # --- active sets ----------------------------------------------------------------------------------
 
 
-ROUNDS = 20
-"""Changes of the active set in one step, after which it goes in circles."""
-
-
 @_jit
 def _has_flow(w: State, i: int) -> bool:
     """Whether an unknown moves by a flow of its own, and may have bounds: it is a state or a
@@ -325,13 +321,13 @@ def projected_step(w: State, h: float) -> bool:
     for i in range(n):
         w.low[i] = w.u[i] <= w.lower[i] and w.residual[i] < 0
         w.high[i] = w.u[i] >= w.upper[i] and w.residual[i] > 0
-    for _ in range(ROUNDS):
+    for turn in range(ROUNDS):
         for i in range(n):
             w.fixed[i] = w.low[i] + w.high[i]
             w.move[i] = (w.lower[i] if w.low[i] else w.upper[i]) - w.u[i] if w.fixed[i] else 0.0
         if not _solve(w, h):
             return False
-        same = True
+        same, mark = True, 1
         for i in range(n):
             if w.fixed[i]:
                 drift = _drift(w, i, h, change)
@@ -341,10 +337,15 @@ def projected_step(w: State, h: float) -> bool:
                 end = w.u[i] + w.move[i]
                 w.low[i], w.high[i] = end < w.lower[i], end > w.upper[i]
             same = same and w.fixed[i] == w.low[i] + w.high[i]
+            # a hash that fits 64 bits
+            mark = (mark * 1000003 + 1 + w.low[i] + 2 * w.high[i]) % 1099511627689
+        for before in range(turn):
+            if w.seen[before] == mark and not _complementary(w, h, change):
+                return False
+            same = same or w.seen[before] == mark
         if same:
             break
-    if not same and not _complementary(w, h, change):  # they take turns, by more than rounding
-        return False
+        w.seen[turn] = mark
     for i in range(n):
         w.move[i] = min(max(w.u[i] + w.move[i], w.lower[i]), w.upper[i]) - w.u[i]
     return True
