@@ -110,12 +110,12 @@ def stability(
     closed = LinearNetwork.of(point, joined, "closed")
     opened = LinearNetwork.of(point, all_flows(point, broken), "open")
     hearing = {n: own for n, own in deviations(point, "open").items() if own.delays.size}
-    # without flows that hear themselves it is the same but for the scale of ports
+    # by class the poles are those of all flows, unless flows hear themselves
     by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
     _warn_without_loop(point, by_class)
     parts = {"": closed, **closed.deviations()}
     zeros = {name: system.count_unstable() for name, system in parts.items()}
-    poles = {**zeros, "": by_class.count_unstable()}  # differences hear nothing of the loop
+    poles = {**zeros, "": by_class.count_unstable()}  # differences are alike in both loops
     poles |= {n: LinearNetwork.of(point, own).count_unstable() for n, own in hearing.items()}
     times = _copies(point)
     unstable, by_contour = (

@@ -48,6 +48,17 @@ def test_margins_are_those_of_the_papers_loop() -> None:
     assert report.complementary_peak == pytest.approx(np.abs(value / (1 + value)).max(), rel=1e-6)
 
 
+def test_delay_and_gain_margins_are_where_it_tips_over() -> None:
+    """Frozen equilibrium: the open loop itself, with more delay or gain, then closed."""
+    report = fc.stability(networks.parking_lot())
+    n = report.open.n_inputs
+    for factor, count in ((0.999, 0), (1.001, 2)):
+        late = report.open.delayed(report.delay_margin * factor).feedback()
+        assert late.count_unstable().unstable == count
+        loud = (np.eye(n) * report.gain_margin * factor * report.open).feedback()
+        assert loud.count_unstable().unstable == count
+
+
 def test_a_flow_of_its_own() -> None:
     report = fc.stability(_one(eta=1.2, count=2))
     alone = report.of_flow("flow2")
@@ -189,6 +200,14 @@ def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
         assert abs(longer.roots(count=1)[0].real) < 1e-9
 
 
+def test_eigenloci_of_a_report_take_a_resolution() -> None:
+    report = fc.stability(_one())
+    found = report.eigenloci(0.1, 50.0, points=300)
+    assert len(found.omega) >= 300
+    at = np.argmin(np.abs(np.abs(found.value[0]) - 1))
+    assert found.omega[at] == pytest.approx(report.crossover, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -230,12 +249,16 @@ def test_regimes() -> None:
     assert fc.stability(fc.scenarios["tcp_pi"].net).regime == "mark-driven"
 
 
-def test_an_unstable_network_is_told() -> None:
+def test_unstable_and_shown() -> None:
     report = fc.stability(_one(eta=2.5, capacity=1e6))
     assert (report.stable, report.marginal, bool(report)) == (False, False, False)
     assert report.unstable == report.encirclements == 2
+    assert report.decay_rate < 0
     told = "StabilityReport(unstable, delay-driven: 2 unstable roots, critical gain 0."
     assert repr(report).startswith(told)
+    page = report._repr_html_()
+    assert "unstable" in page
+    assert "data:image/png;base64," in page
 
 
 def test_on_the_boundary_it_is_marginal() -> None:

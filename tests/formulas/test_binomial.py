@@ -139,3 +139,18 @@ def test_the_cycle_of_the_automaton_is_the_formula_s(
     assert time == pytest.approx(binomial.cycle_time(k, l, lam, sigma, U, INTERVAL), rel=1e-9)
     assert sent == pytest.approx(binomial.cycle_data(k, l, lam, sigma, U, INTERVAL), rel=1e-9)
     assert sent / time / U == pytest.approx(binomial.efficiency(k, l, sigma, U), rel=1e-9)
+
+
+def test_the_automaton_s_steps_are_those_of_the_interval_model() -> None:
+    # one definition in SymPy, one compiled: R_I and R_D of the law against a step of
+    # fc.synchronized
+    for k, l, alpha, beta in ((0, 1, 0.3, 0.5), (0.5, 0.5, 0.4, 1.0), (-1.5, 2, 0.02, 0.03)):
+        law = fc.RateBinomial(k=k, l=l, alpha=alpha, beta=beta, m=UNIT, R=INTERVAL)
+        (x,) = law.states
+        values = {**law.params, x: 0.8 * C}
+        up = float(law.flow[x].subs(values)) * INTERVAL
+        down = 0.8 * C - float(law.jumps[0].reset[x].subs(values))
+        lam, sigma = binomial.window_to_rate(alpha, beta, k, l, UNIT, 1.0)
+        for capacity, step in ((C, up), (0.5 * C, -down)):
+            run = fc.synchronized(k, l, lam, sigma, capacity, initial=0.8 * C, intervals=2)
+            assert run.rates[1, 0] - run.rates[0, 0] == pytest.approx(step, rel=1e-9)

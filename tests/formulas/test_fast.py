@@ -14,6 +14,11 @@ capacities = st.floats(1e2, 1e6)
 alphas = st.floats(1.0, 500.0)
 
 
+def test_the_threshold_of_the_paper_is_108_ms() -> None:
+    """Eight flows with alpha = 50 packets of 1000 bytes on 100 Mbit/s."""
+    assert round(1e3 * fast.rate_reduction_threshold(8, 100e6 / 8000, 50)) == 108
+
+
 @settings(deadline=None)
 @given(flows, capacities, alphas)
 def test_rates_and_backlog_are_an_equilibrium(n: int, C: float, alpha: float) -> None:
@@ -24,6 +29,11 @@ def test_rates_and_backlog_are_an_equilibrium(n: int, C: float, alpha: float) ->
     assert rate.others == pytest.approx(alpha / queue, rel=1e-12)
     assert rate.newcomer + n * rate.others == pytest.approx(C, rel=1e-12)
     assert fast.unfairness(n) == pytest.approx(rate.newcomer / rate.others, rel=1e-12)
+
+
+def test_unfairness_grows_as_the_square_root_of_the_flows() -> None:
+    n = np.array([1e4, 1e6, 1e8])
+    np.testing.assert_allclose(fast.unfairness(n) / np.sqrt(n), 1.0, atol=6e-3)
 
 
 @settings(deadline=None)

@@ -112,6 +112,14 @@ def test_ldcc_answers_a_sine_of_delay_as_its_nonlinear_law_does() -> None:
     assert abs((a + 1j * b) / size - answer) < 1e-4 * abs(answer)
 
 
+def test_a_static_link_has_its_derivative() -> None:
+    (_B,) = fc.PenaltyLink.params
+    rest = at_rest(fc.PenaltyLink)
+    slope = unfold(fc.PenaltyLink.out["price"]).diff(y)
+    assert proof(Eq(rest.transfer("price", y, s), slope)).status == "proved"
+    assert rest.A.shape == (0, 0)
+
+
 def test_a_price_source_answers_its_price_with_a_lag() -> None:
     rest = at_rest(fc.PrimalPenalty)
     (x,), alpha = fc.PrimalPenalty.states, symbols("alpha", positive=True)

@@ -229,6 +229,14 @@ def test_many_flows_are_changed_at_once() -> None:
             net.with_flows(wrong)  # type: ignore[arg-type]
 
 
+def test_a_changed_delay_reaches_what_depends_on_it() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity=2e6, delay=0.01, buffer="0.5 s")
+    net.flow("a", fc.LDCC, route=["l"])
+    other = net.with_link("l", delay=0.03, capacity=4e6)
+    assert other.return_delay("a") == 0.03
+    assert other.links["l"].buffer == 2e6
+
+
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda n: pickle.loads(pickle.dumps(n)), fc.Network.copy]
 )

@@ -116,6 +116,14 @@ def test_a_capacity_change_keeps_the_backlog_and_changes_the_delay() -> None:
     np.testing.assert_allclose(ds.queueing_delay.values[1, 0], waited, rtol=1e-9)
 
 
+def test_one_flow_below_its_threshold_grows_linearly() -> None:
+    """With e < T and an empty queue, (15) is x' = k w."""
+    law = LDCC(w=20e3, eta=0.4)
+    net = one_link(capacity=100 * MBIT).flow("a", law, route=["l"], initial={"x": 1e5})
+    ds = simulate(net, 5, rtol=1e-9)
+    np.testing.assert_allclose(ds.rate[:, 0], 1e5 + 0.4 / 0.05 * 20e3 * ds.time, rtol=1e-9)
+
+
 def test_a_queue_that_fills_at_a_multiple_of_the_lag_is_not_missed() -> None:
     """x' = 2 Mbit/s^2 reaches 1 Mbit/s at 0.4 s, eight lags of 50 ms, from rest."""
     law = LDCC(w=0.1 * MBIT, eta=1.0)

@@ -30,6 +30,12 @@ def test_the_modes_follow_one_another_as_the_automaton_says() -> None:
     assert np.all(mode[turn + 1][:-1] == 1)
 
 
+def test_a_cut_leaves_a_part_of_what_is_received() -> None:
+    ds = fc.simulate(net(fc.GCC(alpha=0.8)), 60, samples=6001)
+    late = ds.rate.values[3000:, 0]
+    assert late.min() == pytest.approx(0.8 * CAPACITY, rel=1e-6)
+
+
 def test_flows_that_move_together_never_get_nearer() -> None:
     """Both the increase and the decrease multiply: what the ratio of two rates is, it stays."""
     n = net(fc.GCC, fc.GCC).with_flow("f0", initial={"A": 2e5}).with_flow("f1", initial={"A": 6e5})

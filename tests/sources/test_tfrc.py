@@ -42,6 +42,12 @@ def test_the_rate_is_the_equation_over_the_average_interval() -> None:
     assert run.rate.values[:, 0] == pytest.approx(wanted, rel=1e-6)
 
 
+def test_it_fills_the_link_with_few_losses() -> None:
+    run = fc.simulate(link(fc.TFRC), 200, samples=401)
+    assert float(run.utilisation.values[200:].mean()) > 0.95
+    assert 0 < float(run.loss.values[200:].mean()) < 0.02
+
+
 def test_the_fluid_rests_at_the_equation() -> None:
     rest = fc.equilibrium(link(fc.TFRCFluid))
     loss, rtt, rate = (float(v.item()) for v in (rest.loss, rest.rtt, rest.rate))

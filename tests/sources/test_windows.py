@@ -164,6 +164,15 @@ def test_delay_based_backoffs_are_periodic_and_keep_the_link_busy(sawtooth: xr.D
     assert float(sawtooth.lost.max()) == 0.0
 
 
+def test_the_queue_swings_between_nearly_empty_and_the_threshold(sawtooth: xr.Dataset) -> None:
+    """News of the threshold comes a round trip late, in which the window goes on growing."""
+    tail = sawtooth.sel(time=slice(20.0, None))
+    top, low = float(tail.queueing_delay.max()), float(tail.queueing_delay.min())
+    growth = delay_aimd.increase(2.63) / (50e6 / PACKET)  # seconds of queue a round trip
+    assert 0.02 < top < 0.02 + 1.5 * growth
+    assert 0.0 <= low < 0.2 * top
+
+
 def test_a_loss_halves_nothing_but_leaves_beta() -> None:
     """H-TCP on a short buffer: beta is the ratio of the round trips, within its bounds."""
     flow = {"law": fc.HTCP, "start": 0, "packet": PACKET, "initial": {"w": 100}}

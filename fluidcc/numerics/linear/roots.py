@@ -310,7 +310,7 @@ class Search:
 
     @property
     def diagonal(self) -> Complex:
-        """The roots where every cycle is `single` [1/s], by falling real part."""
+        """The roots of a block that is `single` [1/s], by falling real part."""
         return np.sort(np.diag(self.core.A))[::-1].astype(complex)
 
     @cached_property

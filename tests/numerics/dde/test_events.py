@@ -35,6 +35,12 @@ def test_observing_an_event_does_not_change_the_solution() -> None:
     np.testing.assert_array_equal(sine(20).y, watched.y)
 
 
+def test_an_event_may_look_at_delayed_states() -> None:
+    """sin(t - 3 pi / 2) = cos t."""
+    result = sine(12, events=marked(lambda t, y, Z: Z[0, 0], delayed=True))
+    np.testing.assert_allclose(result.t_events[0], np.pi * (np.arange(4) + 0.5), atol=1e-8)
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_an_event_exactly_on_a_mesh_point_is_found_once(terminal: bool) -> None:
     """y = t reaches 2 at a multiple of the lag, where a breaking point puts a mesh point."""
