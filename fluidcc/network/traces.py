@@ -16,6 +16,7 @@ from fluidcc.network.patterns import Pairs, quantity
 
 MAHIMAHI = 1500 * 8.0  # [bit] a packet of its traces
 SAME = 1e-9  # relative difference that is rounding
+MOST = 1e6  # bins
 Floats = NDArray[np.floating]
 
 
@@ -25,7 +26,7 @@ def read_trace(path: str | Path, bin: Any = "100 ms", *, unit: str = "bit/s") ->
     `Network.link`.
 
     A capacity of 0 is an outage, in which a link keeps a ten-thousandth of its largest capacity:
-    see `Network.link`. The last capacity holds after the end of the file.
+    see `Network.link`.
 
     Parameters
     ----------
@@ -33,9 +34,12 @@ def read_trace(path: str | Path, bin: Any = "100 ms", *, unit: str = "bit/s") ->
         A trace of mahimahi, in which each line is the millisecond of an opportunity to deliver a
         packet of 1500 bytes; or two columns, apart by commas, semicolons or blanks: a time [s], and
         the capacity from then on. Lines that begin with ``#``, and a first line of headings, are
-        passed over. The first row stands at time 0, whatever its time is.
+        passed over. In two columns the first row stands at time 0, whatever its time is; of rows
+        of one time the last counts; the last row holds for ever.
     bin : float or str
-        Capacities are means over this time [s].
+        Capacities are means over this time [s], in bins that begin at time 0. What a trace of
+        mahimahi has beyond its last whole bin gets the mean over this time before its end, which
+        then holds for ever.
     unit : str
         Unit of the second column, such as ``"Mbit/s"``.
 
@@ -62,28 +66,46 @@ def read_trace(path: str | Path, bin: Any = "100 ms", *, unit: str = "bit/s") ->
     width = quantity(bin, "s", "bin", positive=True)
     size = to_si(f"1 {unit}", "bit/s", "unit")
     rows = _rows(path)
-    times, rates = _packets(rows[:, 0]) if rows.shape[1] == 1 else (rows - [rows[0, 0], 0]).T
-    steps = np.diff(times, append=times[-1] + (times[-1] - times[-2] if len(times) > 1 else width))
-    ends = np.append(0.0, np.cumsum(steps))
-    done = np.append(0.0, np.cumsum(size * rates * steps))
-    whole = max(int(ends[-1] / width * (1 + SAME)), 1)
-    edges = np.append(width * np.arange(whole), ends[-1])  # what is left over joins the last bin
-    means = np.diff(np.interp(edges, ends, done)) / np.diff(edges)
+    if rows.shape[1] == 1:
+        times, rates, end = _packets(rows[:, 0])
+    else:
+        times, rates = (rows - [rows[0, 0], 0]).T
+        end = times[-1]
+    count = end / width * (1 - SAME)
+    if count > MOST:
+        raise InvalidInput(
+            f"bin is {shown(bin)}, of which trace {path} has {count:.0e}; give a longer time"
+        )
+    edges = width * np.arange(int(np.ceil(count)) + 1)
+    done = np.append(0.0, np.cumsum(size * rates[:-1] * np.diff(times)))
+
+    def until(at: Any) -> Any:
+        """What can be delivered up to some times [bit]."""
+        late = np.maximum(np.asarray(at) - times[-1], 0.0)
+        return np.interp(at, times, done) + size * rates[-1] * late
+
+    means = np.diff(until(edges)) / width
+    if rows.shape[1] == 2:
+        means = np.append(means, size * rates[-1])
+    elif end < edges[-1] * (1 - SAME):
+        means[-1] = (until(end) - until(max(end - width, 0.0))) / min(width, end)
     means[means < SAME * means.max()] = 0.0
     pairs: list[tuple[float, float]] = []
-    for time, mean in zip(edges[:-1].tolist(), means.tolist(), strict=True):
+    for time, mean in zip(edges.tolist(), means.tolist(), strict=False):
         value = float(f"{mean:.9g}")
         if not pairs or value != pairs[-1][1]:
             pairs.append((time, value))
     return tuple(pairs)
 
 
-def _packets(due: Floats) -> tuple[Floats, Floats]:
-    """Return times and capacities of a trace of mahimahi: what is due at a millisecond is served
-    in the one before it.
+def _packets(due: Floats) -> tuple[Floats, Floats, float]:
+    """Return times and capacities of a trace of mahimahi, and its end: what is due at a
+    millisecond is served in the one before it.
     """
-    counts = np.bincount(np.maximum(due, 1).astype(int))[1:]
-    return np.arange(len(counts)) / 1e3, MAHIMAHI * 1e3 * counts
+    last, many = np.unique(np.maximum(due, 1), return_counts=True)
+    times = np.append(0.0, np.column_stack([last - 1, last]).ravel() / 1e3)
+    rates = np.append(0.0, np.column_stack([MAHIMAHI * 1e3 * many, 0 * many]).ravel())
+    return times, rates, float(times[-1])
 
 
 def _rows(path: str | Path) -> Floats:
@@ -121,5 +143,5 @@ def _check(row: list[float], before: list[list[float]], what: str) -> None:
         raise InvalidInput(f"{what}; give whole milliseconds, or a capacity after each time")
     if row[-1] < 0:
         raise InvalidInput(f"{what}; give no negative numbers")
-    if before and (row[0] < before[-1][0] or (columns == 2 and row[0] == before[-1][0])):
+    if before and row[0] < before[-1][0]:
         raise InvalidInput(f"{what}, and comes after {before[-1][0]:g}; sort the lines by time")

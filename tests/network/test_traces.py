@@ -1,10 +1,13 @@
 """Measured capacities: what a file says, in bins, and outages."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fluidcc as fc
 
@@ -19,23 +22,64 @@ def test_rows_are_averaged_over_bins(tmp_path: Path) -> None:
     file = trace(tmp_path, "\ufeffs; bit/s\n# measured\n5;100\n5.25;300\n\n6;0\n7;50\n8;50\n")
     assert fc.read_trace(file, 0.5) == ((0.0, 200.0), (0.5, 300.0), (1.0, 0.0), (2.0, 50.0))
     assert fc.read_trace(file, "1 s") == ((0.0, 250.0), (1.0, 0.0), (2.0, 50.0))
-    whole = fc.read_trace(file, 10)
-    assert whole == ((0.0, pytest.approx((0.25 * 100 + 0.75 * 300 + 2 * 50) / 4)),)
+    assert fc.read_trace(file, 10) == ((0.0, (25 + 225 + 8 * 50) / 10), (10.0, 50.0))
     assert fc.read_trace(str(file), 1, unit="kbit/s")[0] == (0.0, 250e3)
+    assert fc.read_trace(str(file), 1, unit="KB/s")[0] == (0.0, 2e6)
 
 
-def test_what_a_link_can_do_in_all_is_what_the_file_says(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    times, rates = np.cumsum(rng.uniform(0.01, 0.3, 200)), rng.uniform(0, 1e6, 200)
-    rows = zip(times.tolist(), rates.tolist(), strict=True)
-    file = trace(tmp_path, "".join(f"{t!r}\t{c!r}\n" for t, c in rows))
-    steps = np.diff(times, append=2 * times[-1] - times[-2])
-    pairs = np.array(fc.read_trace(file, "70 ms"))
-    ends = np.append(pairs[1:, 0], steps.sum())
-    bins = np.diff(pairs[:, 0]) / 0.07  # those of one row are joined
-    np.testing.assert_allclose(bins, np.round(bins))
-    assert len(bins) > 150
-    assert np.sum(pairs[:, 1] * (ends - pairs[:, 0])) == pytest.approx(np.sum(rates * steps))
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("0,10\n0.25,2\n0.3,2", ((0.0, 10e6), (0.2, 4e6), (0.4, 2e6))),  # the last row stays
+        ("0,10\n0.25,2", ((0.0, 10e6), (0.2, 4e6), (0.4, 2e6))),
+        ("0,10\n0.2,2", ((0.0, 10e6), (0.2, 2e6))),  # nothing is left of a bin
+        ("0,10\n0.1,2", ((0.0, 6e6), (0.2, 2e6))),
+        ("3,8", ((0.0, 8e6),)),
+        ("0,10\n0.1,4\n0.1,2\n0.2,8\n0.2,6", ((0.0, 6e6), (0.2, 6e6))),  # the later counts
+        ("0,1\n0,3\n0.5,3", ((0.0, 3e6),)),
+    ],
+)
+def test_bins_and_the_end_of_two_columns(tmp_path: Path, text: str, right: Any) -> None:
+    found = np.array(fc.read_trace(trace(tmp_path, text), "200 ms", unit="Mbit/s"))
+    joined = [p for k, p in enumerate(right) if not k or p[1] != right[k - 1][1]]
+    np.testing.assert_allclose(found, joined)
+
+
+def delivered(pairs: Any, until: float) -> float:
+    """What pairs of times and rates that hold from then on come to, the last one for ever."""
+    times = [*(min(t, until) for t, _ in pairs), until]
+    return sum(r * (b - a) for (_, r), a, b in zip(pairs, times, times[1:], strict=False))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 100)), min_size=1, max_size=30),
+    st.integers(1, 2000),
+)
+def test_what_is_delivered_in_whole_bins_is_what_the_file_says(steps: Any, width: int) -> None:
+    """In exact arithmetic of milliseconds; beyond the last row too."""
+    times = np.cumsum([k for k, _ in steps])
+    rows = [(int(t - times[0]), rate) for t, (_, rate) in zip(times, steps, strict=True)]
+    with TemporaryDirectory() as folder:
+        text = "".join(f"{t / 1000!r} {rate}\n" for t, rate in rows)
+        pairs = fc.read_trace(trace(Path(folder), text), f"{width} ms")
+    for count in range(1, rows[-1][0] // width + 4):
+        right = delivered(rows, count * width) / 1000
+        assert delivered(pairs, count * width / 1000) == pytest.approx(right, rel=1e-7, abs=1e-6)
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=60), st.integers(1, 1200))
+def test_packets_of_whole_bins_are_those_of_the_file(due: list[int], width: int) -> None:
+    with TemporaryDirectory() as folder:
+        text = "".join(f"{ms}\n" for ms in sorted(due))
+        pairs = fc.read_trace(trace(Path(folder), text), f"{width} ms")
+    last = max(max(due), 1)
+    for count in range(1, last // width + 1):
+        right = sum(max(ms, 1) <= count * width for ms in due) * 12e3
+        assert delivered(pairs, count * width / 1000) == pytest.approx(right, rel=1e-7, abs=1e-3)
+    if last % width:  # what holds for ever is the mean over one bin before the end
+        few = min(width, last)
+        right = sum(max(ms, 1) > last - few for ms in due) * 12e6 / few
+        assert pairs[-1][1] == pytest.approx(right)
 
 
 def test_a_trace_of_mahimahi(tmp_path: Path) -> None:
@@ -56,7 +100,7 @@ def test_a_trace_of_mahimahi(tmp_path: Path) -> None:
         ("a\nb\n", "line 2 is 'b'; give a time"),
         ("0,1\n1,nan\n", "line 2 is '1,nan'; give a time"),
         ("0,1,2\n", "line 1 is '0,1,2'"),
-        ("0,1\n2,1\n2,3\n", "line 3 is '2,3', and comes after 2; sort the lines"),
+        ("0,1\n2,1\n1.5,3\n", "line 3 is '1.5,3', and comes after 2; sort the lines"),
         ("0,1\n1,-5\n", "line 2 is '1,-5'; give no negative numbers"),
         ("1\n2.5\n", "line 2 is '2.5'; give whole milliseconds"),
         ("7\n3\n", "line 2 is '3', and comes after 7"),
@@ -68,13 +112,14 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str, says: str
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    for given, says in (
+    for args, says in (
         ([tmp_path / "nowhere.csv"], "no such file or directory; give a file"),
         ([3], "the trace is 3; give the path"),
         ([tmp_path, 0], "bin is 0; give a positive number"),
+        ([trace(tmp_path, "0,1\n9e9,2"), "1 ms"], "bin is '1 ms', of which .* 9e[+]12; give a lo"),
     ):
         with pytest.raises(fc.errors.InvalidInput, match=says):
-            fc.read_trace(*given)
+            fc.read_trace(*args)
 
 
 # --- outages --------------------------------------------------------------------------------------
