@@ -30,7 +30,7 @@ assert report.stable and fc.sweep(net, {"eta": [0.1, 9.0]}, "stable").stable.val
 try:
     fc.stability(net, certify=True)
 except fc.errors.Unsupported as said:
-    assert 'pip install "fluidcc[certify]"' in str(said)
+    assert 'pip install ".[certify]"' in str(said)
 END
 
 rm -rf dist

@@ -1,11 +1,23 @@
-"""Packages that are installed only with an extra, such as ``pip install "fluidcc[store]"``."""
+"""Packages that are installed only with an extra: in a clone, ``pip install ".[store]"``."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from fluidcc.base.errors import Unsupported
+
+
+def command(extra: str = "") -> str:
+    """Return what installs an extra, or without one the core; fluidcc is in no registry."""
+    what = f'".[{extra}]"' if extra else "."
+    return f"pip install {what}, in a clone of fluidcc"
+
+
+def installed(*packages: str) -> bool:
+    """Return whether all of these packages can be imported."""
+    return all(find_spec(package) is not None for package in packages)
 
 
 def need(module: str, extra: str, what: str) -> Any:
@@ -32,6 +44,5 @@ def need(module: str, extra: str, what: str) -> Any:
         if error.name is not None and error.name.split(".")[0] != package:
             raise  # it is there, and lacks something itself
         raise Unsupported(
-            f"{what} needs the package {package}, which is not installed: "
-            f'pip install "fluidcc[{extra}]"'
+            f"{what} needs the package {package}, which is not installed: {command(extra)}"
         ) from None

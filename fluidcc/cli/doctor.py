@@ -12,6 +12,7 @@ from re import match
 from time import perf_counter, process_time
 
 from fluidcc.base.errors import InvalidInput
+from fluidcc.base.extras import command
 from fluidcc.base.progress import patiently
 from fluidcc.base.version import __version__
 from fluidcc.numerics.compiling import cache_folder
@@ -77,7 +78,7 @@ def _packages() -> Iterator[tuple[str, str]]:
         yield name[0], found
     for one, names in missing.items():
         what = f"fluidcc[{one}]" if one else "fluidcc"
-        yield what, f'without {", ".join(names)}: pip install "{what}"'
+        yield what, f"without {', '.join(names)}: {command(one)}"
 
 
 def _folder(folder: Path) -> str:

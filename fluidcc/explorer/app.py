@@ -333,7 +333,7 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     Raises
     ------
     Unsupported
-        If Panel is not installed: ``pip install "fluidcc[explore]"``.
+        If Panel is not installed: ``pip install ".[explore]"``, in a clone of fluidcc.
 
     Examples
     --------

@@ -80,7 +80,8 @@ def sweep(
     executor : optional
         ``"threads"``, ``"processes"``, ``"serial"``, a Dask client, or an executor of
         `concurrent.futures`. By default threads for work that releases the GIL, and processes for
-        other work, on all cores. The result is the same.
+        other work (if joblib and cloudpickle are there, of the extra ``cluster``), on all cores.
+        The result is the same.
     workers : int, optional
         Number of workers.
     store : str or Path, optional

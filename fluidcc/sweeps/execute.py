@@ -35,7 +35,7 @@ import numpy as np
 
 from fluidcc.base.arguments import flag, shown, whole
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
-from fluidcc.base.extras import need
+from fluidcc.base.extras import installed, need
 from fluidcc.base.progress import Progress, unless
 from fluidcc.sweeps.evaluate import Points, evaluate, probed, releases_gil
 from fluidcc.sweeps.store import Store, identity, versions
@@ -150,7 +150,8 @@ def _computed(
             known, count = first + measured, count - measured
             bar.reach(size - count)
         if how.executor is None and how.workers != 1 and cost * count >= SMALL:
-            best = "threads" if releases_gil(task) else "processes"
+            apart = "processes" if installed("joblib", "cloudpickle") else "serial"
+            best = "threads" if releases_gil(task) else apart
             workers = stack.enter_context(_workers(best, how.workers, task))
         if not chunk:
             cluster = workers.present is not None

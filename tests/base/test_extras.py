@@ -1,6 +1,7 @@
 """What needs an extra says so in one sentence, and every extra brings what is said of it."""
 
 import ast
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import Unsupported
-from fluidcc.base.extras import need
+from fluidcc.base.extras import command, need
 from fluidcc.numerics.linear.positive_real import kyp
 from fluidcc.sweeps.files import ENDINGS
 
@@ -55,7 +56,7 @@ def test_what_needs_an_extra_names_it(
     package = missing.split(".")[0]
     for name in (missing, package):
         monkeypatch.setitem(sys.modules, name, None)
-    said = f'needs the package {package}, which is not installed: pip install "fluidcc[{extra}]"'
+    said = f'needs the package {package}, which is not installed: pip install ".[{extra}]"'
     with pytest.raises(Unsupported) as told:
         task(two)  # type: ignore[operator]
     assert said in str(told.value)
@@ -68,3 +69,22 @@ def test_a_package_that_is_there_and_broken_keeps_its_own_error(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="no_such_package_at_all"):
         need("half_there", "store", "this")
+
+
+def test_a_sweep_asks_for_no_extra_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that holds the GIL goes to processes by default: without joblib it stays here."""
+    for name in ("joblib", "joblib.externals.loky"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr("fluidcc.sweeps.execute.SMALL", 0.0)
+    found = fc.sweep(lambda point: point["x"] ** 2, {"x": range(1, 400)})
+    assert found["value"].values.tolist() == [k**2 for k in range(1, 400)]
+
+
+def test_the_remedy_is_a_command_that_works_in_a_clone() -> None:
+    assert {f'pip install ".[{extra}]", in a clone of fluidcc' for extra in EXTRAS} == {
+        command(extra) for extra in EXTRAS
+    }
+    text = "".join(f.read_text() for f in [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"])
+    assert set(re.findall(r'pip install "?(.*?)[" `]', text)) <= {
+        ".", *(f".[{extra}]" for extra in EXTRAS)
+    }  # fmt: skip

@@ -69,7 +69,7 @@ def test_a_missing_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     lacks = ["no-such-package>=3; extra == 'store'", "nor-this; extra == 'docs'"]
     monkeypatch.setattr(doctor, "requires", lambda name: lacks)
-    said = 'without no-such-package: pip install "fluidcc[store]"'
+    said = 'without no-such-package: pip install ".[store]", in a clone of fluidcc'
     assert [*doctor._packages()] == [("fluidcc[store]", said)]
 
 

@@ -150,4 +150,4 @@ def test_without_panel_one_sentence_says_what_to_install() -> None:
     code = "import sys; sys.modules['panel'] = None; import fluidcc as fc; fc.explore()"
     end = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = end.stderr.strip().splitlines()[-1]
-    assert 'pip install "fluidcc[explore]"' in last
+    assert 'pip install ".[explore]"' in last

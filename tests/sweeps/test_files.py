@@ -151,5 +151,5 @@ def test_a_cluster_without_dask_names_what_to_install(
     assert main(["sweep", str(tmp_path / "no.toml")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["sweep", str(file), "--scheduler", "tcp://127.0.0.1:8786"]) == 2
-    says = 'needs the package distributed, which is not installed: pip install "fluidcc[cluster]"'
+    says = 'needs the package distributed, which is not installed: pip install ".[cluster]"'
     assert says in capsys.readouterr().err
