@@ -145,7 +145,7 @@ def in_a_row(case: Case, rtol: float) -> float:
         Workspace(at, times, case.until, rtol=rtol, atol=rtol * 0.01, patterns={})
         for _ in range(REPEATS)
     ]
-    address = fused_address(at, build=True)
+    address = fused_address(at)
     with Progress(case.until, False) as bar:
         return min(run(space, case.until, None, 0.0, address, bar)[1] for space in spaces)
 

@@ -1,12 +1,15 @@
-"""What every test needs: figures without a screen, and property tests that a busy machine cannot
-fail.
+"""What every test needs: figures without a screen, a folder of its own for what is compiled, and
+property tests that a busy machine cannot fail.
 """
 
 import os
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+compiled = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+os.environ.setdefault("FLUIDCC_CACHE_DIR", str(compiled))
 # Matrices here are small: on a busy machine threads of the linear algebra wait for each other.
 for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")

@@ -34,7 +34,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(os.environ.get("MUTANTS", ROOT / "tests" / "mutants.toml"))
-LEFT_OUT = {".git", ".venv", ".cachehome", ".mypy_cache", ".ruff_cache", "figures"}
+LEFT_OUT = {".git", ".venv", ".cachehome", ".mypy_cache", ".pytest_cache", ".ruff_cache", "figures"}
 LIMIT = 300.0  # seconds for the tests of a row, on a machine that is busy with other things
 FIELDS = {"room", "find", "replace", "tests", "why", "survives"}
 HEAVY = ["numba", "scipy.optimize", "sympy", "xarray", "pytest"]  # loaded once
@@ -227,9 +227,8 @@ def report(outcomes: list[tuple[dict[str, Any], str, float, str]]) -> str:
 
 
 def _cache() -> Path:
-    """Folder of the laws' compiled kernels."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "fluidcc"
+    """Folder of the laws' compiled kernels: that of the tests."""
+    return ROOT / ".pytest_cache" / "compiled"
 
 
 if __name__ == "__main__":

@@ -19,14 +19,13 @@ needed, or trusted.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -213,22 +212,6 @@ _TASKS = {
 def _task(function: Any) -> str:
     """What a function of the package, or one that was generated, is compiled for."""
     return _TASKS.get(_folder_of(function).partition("/")[0], "the equations")
-
-
-@contextlib.contextmanager
-def vectorised() -> Iterator[None]:
-    """What is compiled within has neighbouring scalar operations joined to vectors, where numba by
-    default has not.
-
-    That saves a third of the time of the fused step and half of that of the samples.
-    """
-    with global_compiler_lock:
-        before = numba.config.SLP_VECTORIZE
-        numba.config.SLP_VECTORIZE = 1
-        try:
-            yield
-        finally:
-            numba.config.SLP_VECTORIZE = before
 
 
 def load_text(text: str, stem: str) -> ModuleType:

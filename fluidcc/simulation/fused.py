@@ -7,24 +7,20 @@ Parameters, delays, capacities and buffers are read at run time.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import platform
 from collections import Counter
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
 import numba
-from llvmlite import binding
 
 from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Link
 from fluidcc.laws.kernels import handwritten
 from fluidcc.network import Network
-from fluidcc.numerics.compiling import cache_folder, generated_name, load_text, source_hash
+from fluidcc.numerics.compiling import load_text, source_hash
 from fluidcc.numerics.fluid import calls
 from fluidcc.simulation.fused_text import step_text
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable, used
@@ -34,14 +30,14 @@ MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loop
 MOST_LINKS = 4
 _python_addresses = itertools.count(1 << 32)  # apart from those of the kernels
 MOST_STRUCTURES = 1024  # whose addresses are remembered, the latest
-_addresses: dict[Any, int] = {}  # by structure; 0 where none was compiled when it was looked for
+_addresses: dict[Any, int] = {}  # by structure
 
 
 @explained
 def compile(net: Network, *, delays: str = "fifo") -> str:
     """Compile the fused step of a network's structure, for this and all later runs.
 
-    ``simulate(engine="auto")`` takes it from then on, with any values of parameters, delays,
+    ``simulate(engine="fused")`` takes it from then on, with any values of parameters, delays,
     capacities and buffers that leave alone which flows share their delays and which buffers are
     finite. It is kept on disk.
 
@@ -55,7 +51,7 @@ def compile(net: Network, *, delays: str = "fifo") -> str:
     Returns
     -------
     str
-        What was compiled, and how long that took.
+        What was compiled, or loaded, and how long that took.
 
     Raises
     ------
@@ -67,42 +63,30 @@ def compile(net: Network, *, delays: str = "fifo") -> str:
     >>> import fluidcc as fc
     >>> net = fc.dumbbell([fc.LDCC] * 3, dict(capacity="3 Mbit/s"), rtt="50 ms")
     >>> fc.compile(net)  # doctest: +SKIP
-    'fused step of 3 LDCC over 1 DropTail, fifo delays: compiled in 2.6 s'
+    'fused step of 3 LDCC over 1 DropTail, fifo delays: ready after 2.6 s'
     """
     require_runnable(net)
     choice(delays, "delays", ("fifo", "frozen"))
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
-    known = fits(at) and (_addresses.get(_structure(at)) or _ready(_full_text(at)))
     began = perf_counter()
-    fused_address(at, build=True)
-    how = "taken from the cache" if known else f"compiled in {perf_counter() - began:.1f} s"
-    return f"fused step of {_about(at)}: {how}"
+    fused_address(at)
+    return f"fused step of {_about(at)}: ready after {perf_counter() - began:.1f} s"
 
 
-def fused_address(at: Layout, build: bool) -> int:
-    """Address of the fused step of a layout; 0 if there is none.
-
-    Parameters
-    ----------
-    build : bool
-        Whether to compile it if there is none; otherwise only what has been compiled before is
-        taken.
+def fused_address(at: Layout) -> int:
+    """Address of the fused step of a layout, which is compiled unless it has been before.
 
     Raises
     ------
     InvalidInput
-        If it should be compiled, and the network is too large.
+        If the network is too large, or has a law that a fused step does not take.
     """
-    refusal = _refusal(at)
-    if build and refusal:
+    if refusal := _refusal(at):
         raise InvalidInput(refusal)
-    if not build and (refusal or numba.config.DISABLE_JIT):
-        return 0
     key = _structure(at)
     found = _addresses.get(key)
-    if found is None or (build and not found):
-        text = _full_text(at)
-        found = _addresses[key] = _load(text) if build or _ready(text) else 0
+    if found is None:
+        found = _addresses[key] = _load(step_text(at, source_hash("fluid")))
         if len(_addresses) > MOST_STRUCTURES:
             _addresses.pop(next(iter(_addresses)), None)
     return found
@@ -161,32 +145,6 @@ def _structure(at: Layout) -> Any:
     )  # fmt: skip
 
 
-def _full_text(at: Layout) -> str:
-    return step_text(at, source_hash("fluid"))
-
-
-@cache
-def _machine() -> str:
-    """What the compiled code depends on besides its text."""
-    made = (numba.__version__, platform.python_version(), binding.get_host_cpu_name())
-    return " ".join(made)
-
-
-def _stamp(text: str) -> Path:
-    return cache_folder() / f"{generated_name(text, 'fused')}.done"
-
-
-def _ready(text: str) -> bool:
-    """Whether the text has been compiled before, on this kind of machine, and its code is still
-    there.
-    """
-    with contextlib.suppress(OSError, UnicodeError):
-        stamp = _stamp(text)
-        if stamp.read_text(encoding="utf-8") == _machine():
-            return any(stamp.parent.glob(f"{stamp.stem}.step-*.nbc"))
-    return False
-
-
 def _load(text: str) -> int:
     if numba.config.DISABLE_JIT:
         scope: dict[str, Any] = {}
@@ -194,7 +152,4 @@ def _load(text: str) -> int:
         address = next(_python_addresses)
         calls.PYTHON_KERNELS[address] = scope["step"]
         return address
-    address = int(load_text(text, "fused").step.address)
-    with contextlib.suppress(OSError):  # then the next process compiles it anew, if it is asked to
-        _stamp(text).write_text(_machine(), encoding="utf-8")
-    return address
+    return int(load_text(text, "fused").step.address)

@@ -99,7 +99,9 @@ def sweep(
     window : pair, optional
         Span [s] of which the statistics are; by default the whole run.
     **options
-        Of `fluidcc.simulate`: rtol, atol, delays, frozen_at, samples, seed, max_step, engine.
+        Of `fluidcc.simulate`: rtol, atol, delays, frozen_at, samples, seed, max_step, engine. The
+        engine ``"auto"`` is ``"fused"`` on grids of 2000 points and more of a network that is small
+        enough, where neither laws nor numbers of flows are swept, and ``"array"`` on all others.
 
     Returns
     -------

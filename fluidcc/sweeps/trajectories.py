@@ -301,7 +301,7 @@ class Trajectories:
             space, first, np.array(kinds), np.array(rows),
             np.array([where for _, where, _ in numbers], dtype=np.int64),
             [(k, table) for k, _, table in numbers],
-            fused_address(at, build=True) if fused else 0, max(len(f.route) for f in at.flows),
+            fused_address(at) if fused else 0, max(len(f.route) for f in at.flows),
             None if looks_at_samples(at) else doubts(space),
         )  # fmt: skip
 

@@ -22,7 +22,6 @@ from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.calls import call_step
 from fluidcc.numerics.fluid.entry import advance
 from fluidcc.numerics.fluid.step import step_array
-from fluidcc.simulation import fused
 from fluidcc.simulation.fused import compile as compile_network
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import lay_out
@@ -163,7 +162,7 @@ def assert_same_record(run: s.State, run_fused: s.State, what: str) -> None:
 def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
     make, delays = CASES[case]
     at, space = workspace(make(), delays, 20.0)
-    address = fused_address(at, build=True)
+    address = fused_address(at)
     tried = 0
     for _ in range(150):
         space.state.budget = 1
@@ -230,7 +229,7 @@ def test_other_values_take_the_same_step_and_are_read_at_run_time() -> None:
     for i in range(3):
         law = LDCC(w=1e4 * (i + 1), beta=0.2 + 0.1 * i, T=0.02 * (i + 1), eta=0.3)
         other.flow(f"g{i}", law, route=["x"], return_delay=0.01, initial={"x": 3e5}, start=0)
-    addresses = [fused_address(lay_out(net), build=True) for net in (one_link(), other)]
+    addresses = [fused_address(lay_out(net)) for net in (one_link(), other)]
     assert addresses[0] == addresses[1]
     array, fast = (simulate(other, 20.0, rtol=1e-8, engine=e) for e in ("array", "fused"))
     np.testing.assert_allclose(fast.rate, array.rate, rtol=0, atol=5.0)
@@ -243,26 +242,17 @@ def test_structures_differ_in_text() -> None:
         layouts.append(
             lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays != "fifo" else None)
         )
-    assert len({fused_address(at, build=True) for at in layouts}) == len(layouts)
+    assert len({fused_address(at) for at in layouts}) == len(layouts)
 
 
-def test_auto_never_compiles(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, "_addresses", {})
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
-    at = lay_out(one_link())
-    assert fused_address(at, build=False) == 0
-    assert not list(tmp_path.iterdir())
-    stamp = fused._stamp(fused._full_text(at))
-    stamp.write_text("another machine")
-    monkeypatch.setattr(fused, "_addresses", {})
-    assert fused_address(at, build=False) == 0
-
-
-def test_compile_says_what_it_did() -> None:
-    compile_network(one_link())
+def test_the_engine_follows_from_the_network_alone_and_not_from_what_is_compiled() -> None:
+    before = simulate(one_link(), 5.0)
     said = compile_network(one_link())
-    assert said == "fused step of 3 LDCC over 1 DropTail, fifo delays: taken from the cache"
-    assert simulate(one_link(), 1.0).attrs["engine"] == "fused"
+    assert said.startswith("fused step of 3 LDCC over 1 DropTail, fifo delays: ready after ")
+    after, fast = (simulate(one_link(), 5.0, engine=e) for e in ("auto", "fused"))
+    assert [run.attrs["engine"] for run in (before, after, fast)] == ["array", "array", "fused"]
+    assert before.rate.values.tobytes() == after.rate.values.tobytes()
+    assert before.rate.values.tobytes() != fast.rate.values.tobytes()  # else nothing was compared
 
 
 def test_large_networks_are_refused_with_the_limit() -> None:
