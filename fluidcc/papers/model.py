@@ -25,15 +25,16 @@ from fluidcc.laws.prove import Proof, Verdict, prove
 from fluidcc.papers import printed
 
 MEANING = {
-    "proved": "by algebra, for all values",
-    "reproduced": "computed, and as the paper prints it within its precision",
+    "proved": "by algebra, for all values: the whole sentence",
+    "reproduced": "computed, and as the paper says: to the digits it prints, or in order or sign",
+    "rebuilt": "the formula is lost; one made from the prose does what the prose says",
     "differs": "true only with a change or a condition; by how much and why is said",
     "refuted": "false; the counterexample is given",
     "not given": "the paper prints nothing to compare with; what was taken is said",
     "out of a fluid's reach": "packets are needed",
 }
 VERDICTS = tuple(MEANING)
-PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH = VERDICTS
+PROVED, REPRODUCED, REBUILT, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH = VERDICTS
 
 _WORDS = printed.Words()
 _PAPERS = ("ldcc", "binomial", "fast", "delay_aimd", "ecf")
@@ -96,6 +97,11 @@ class Claim:
         Words of the outcome, with numbers in braces (see `fluidcc.papers.printed.Words`).
     erratum : bool
         True if the printed statement was suspected to be wrong or ambiguous.
+    rebuilt : bool
+        True if the printed formula is lost and one made from the prose is tested.
+    own : bool
+        True if the paper does not say it: a result of the library, counted apart, "reproduced" if
+        two computations agree.
 
     Examples
     --------
@@ -115,6 +121,8 @@ class Claim:
     computed: str = ""
     reason: str = ""
     erratum: bool = False
+    rebuilt: bool = False
+    own: bool = False
 
     @property
     def test(self) -> Callable[[], Found]:
@@ -138,7 +146,9 @@ class Claim:
         if wrong := self._not_as_printed(found):
             said = f"Not as printed: {', '.join(wrong)}. {reason}".strip()
             return Outcome(DIFFERS, computed, said, values)
-        return Outcome(found.verdict, computed, reason, values)
+        good = found.verdict in (PROVED, REPRODUCED)
+        verdict = REBUILT if self.rebuilt and good else found.verdict
+        return Outcome(verdict, computed, reason, values)
 
     def _not_as_printed(self, found: Found) -> list[str]:
         """The computed numbers that are not those printed, beside these."""
@@ -298,6 +308,8 @@ def _read(paper: str) -> tuple[Claim, ...]:
                 k: " ".join(v.split()) if isinstance(v, str) else v for k, v in row.items()
             }
             words["digits"] = tuple(row.get("digits", ()))
+            if row.get("own"):
+                words["published"] = "not in the paper"
             found.append(Claim(f"{paper}.{name}", paper, room, **words))
     return tuple(found)
 

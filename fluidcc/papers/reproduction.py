@@ -186,7 +186,10 @@ def _document(rows: Table) -> str:
     for paper in papers():
         of_paper = rows.filter(lambda r, paper=paper: r.paper == paper)  # type: ignore[misc]
         lines += ["", f"## {paper}", "", of_paper.to_markdown().rstrip()]
-        errata = of_paper.filter(erratum=True)
-        named = ", ".join(r.id for r in errata)
-        lines += ["", f"{len(errata)} of them are about misprints and ambiguities: {named}."]
+        for some, what in (
+            (of_paper.filter(erratum=True), "are about misprints and ambiguities"),
+            (of_paper.filter(own=True), "are the library's own, which the paper does not have"),
+        ):
+            if some:
+                lines += ["", f"{len(some)} of them {what}: {', '.join(r.id for r in some)}."]
     return "\n".join(lines) + "\n"

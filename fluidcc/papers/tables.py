@@ -18,6 +18,7 @@ from fluidcc.papers.model import Claim, Outcome, claims_of
 if TYPE_CHECKING:
     import pandas as pd
 
+_OWN = "of the library's own"
 COLUMNS = ("place", "statement", "published", "computed", "verdict", "reason")
 
 
@@ -38,9 +39,9 @@ class Row(InTable):
 
     _shown = COLUMNS
 
-    id, paper, place, statement, published, erratum = (
+    id, paper, place, statement, published, erratum, own = (
         property(attrgetter(f"claim.{name}"))
-        for name in ("id", "paper", "place", "statement", "published", "erratum")
+        for name in ("id", "paper", "place", "statement", "published", "erratum", "own")
     )
     verdict, computed, reason = (
         property(attrgetter(f"outcome.{name}")) for name in ("verdict", "computed", "reason")
@@ -96,8 +97,12 @@ class Table(Sequence[Row]):
         verdict: str | None = None,
         place: str | None = None,
         erratum: bool | None = None,
+        own: bool | None = None,
     ) -> Table:
-        """The rows that `keep` keeps, of that verdict, errata or not, with `place` in theirs."""
+        """The rows that `keep` keeps, of that verdict, with `place` in theirs.
+
+        With `erratum` or `own` those of which it is true or not.
+        """
         return Table(
             tuple(
                 r
@@ -105,6 +110,7 @@ class Table(Sequence[Row]):
                 if (verdict is None or r.verdict == verdict)
                 and (place is None or place in r.place)
                 and (erratum is None or r.erratum == erratum)
+                and (own is None or r.own == own)
                 and (keep is None or keep(r))
             )
         )
@@ -136,9 +142,13 @@ class Table(Sequence[Row]):
         return "\n".join([*lines, self.summary()])
 
     def summary(self) -> str:
-        """Such as "60 claims: 40 proved, 20 reproduced"."""
-        counts = ", ".join(f"{n} {verdict}" for verdict, n in self.counts().items())
-        return f"{len(self)} claims: {counts or 'none'}"
+        """Such as "60 claims: 60 proved; 2 of the library's own: 2 proved"."""
+        parts = []
+        for rows, what in ((self.filter(own=False), "claims"), (self.filter(own=True), _OWN)):
+            counts = ", ".join(f"{n} {verdict}" for verdict, n in rows.counts().items())
+            if rows or what != _OWN:
+                parts.append(f"{len(rows)} {what}: {counts or 'none'}")
+        return "; ".join(parts)
 
     def _repr_html_(self) -> str:
         rows = ((r.id, *r.cells()) for r in self)

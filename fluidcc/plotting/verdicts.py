@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _VERDICTS = {
     "proved": "#1a6e2e",
     "reproduced": "#4caf50",
-    "checked": "#8bc34a",
+    "rebuilt": "#8bc34a",
     "differs": "#f9a825",
     "refuted": "#c62828",
     "not given": "#9e9e9e",

@@ -48,6 +48,15 @@ def test_one_part_that_is_only_checked_keeps_the_claim_from_being_proved() -> No
         )
 
 
+def test_a_form_made_from_the_prose_is_rebuilt_and_no_more() -> None:
+    lost = replace(CLAIM, rebuilt=True, reason="The formula is lost.")
+    assert lost.outcome(model.proved(x + y > 0)).verdict == "rebuilt"
+    assert lost.outcome(model.reproduced_if(True)).verdict == "rebuilt"
+    assert lost.outcome(model.reproduced_if(False)).verdict == "differs"
+    with pytest.raises(InvalidInput, match="needs a reason"):
+        replace(lost, reason="").outcome(model.proved(x + y > 0))
+
+
 def test_what_cannot_be_decided_is_said() -> None:
     with pytest.raises(Undecided):
         model.proof(x > y, Lt(x, 0, evaluate=False))

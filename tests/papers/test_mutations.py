@@ -21,7 +21,7 @@ from fluidcc.papers.delay_aimd import rules as delay_rules
 from fluidcc.papers.delay_aimd.knee import Knee
 from fluidcc.papers.delay_aimd.runs import ratchet_run
 from fluidcc.papers.ecf import equations as ecf
-from fluidcc.papers.ecf.common import RTTS
+from fluidcc.papers.ecf.common import RTTS, framed, starting, steady
 from fluidcc.papers.fast.common import FLOWS
 from fluidcc.papers.ldcc import coexistence, law, passivity, runs, stability
 from fluidcc.papers.ldcc.common import T, beta, eta, run, w, x
@@ -211,6 +211,11 @@ def late_ones(last: float) -> Any:
     return lambda *_: SimpleNamespace(rate=DataArray(rates[None], dims=("time", "flow")))
 
 
+def resting() -> Any:
+    last = steady("CBR", "V1", 30, 0.06).isel(time=[-1] * 600)
+    return last.assign(rate=last.rate * 0 + 1e6, queueing_delay=last.queueing_delay * 0 + 0.028)
+
+
 def oscillations(jitter: Callable[[float, float], float]) -> dict[str, Any]:
     unstable = type("Report", (), {"delay_margin": 0.01, "__bool__": lambda self: False})
     return {
@@ -223,6 +228,16 @@ def oscillations(jitter: Callable[[float, float], float]) -> dict[str, Any]:
 
 def corrections(size: float, slope: float = 0.0) -> dict[str, Any]:
     return {"correction": lambda rounds, *_, **__: (size + slope * rounds, rounds, 0.0)}
+
+
+def unlike(law: Any, **changes: Any) -> Any:
+    """The law with other bounds, or told values times a number."""
+    if "told" in changes:
+        *ticks, last = law.ticks
+        told = {z: f * changes["told"].get(z.name, 1) for z, f in last.update.items()}
+        return replace(law, ticks=(*ticks, replace(last, update=told)))
+    bounds = {z: v for z, v in law.lower.items() if z.name != "u"}
+    return replace(law, lower=bounds, upper={})
 
 
 def shares(parts: tuple[float, ...]) -> dict[str, Any]:
@@ -381,6 +396,13 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ecf.red_delay", delays(0.01), "differs"),
     ("ecf.red_margins", oscillations(lambda n, rtt: n * rtt / 100), AS_PRINTED),
     ("ecf.red_margins", oscillations(lambda n, rtt: n / rtt / 100), "differs"),
+    ("ecf.truncated", {"PAQMDrop": unlike(ecf.PAQMDrop)}, "differs"),
+    ("ecf.decrease_and_increase", {"PAQMECF": unlike(ecf.PAQMECF, told={"AI": 1.01})}, "differs"),
+    ("ecf.decrease_and_increase", {"PAQMECF": unlike(ecf.PAQMECF, told={"MD": 0.99})}, "differs"),
+    ("ecf.measured_rate", {"PAQMECF": unlike(ecf.PAQMECF, told={"MD": 0.99})}, "differs"),
+    ("ecf.converges", {"steady": lambda *_: resting()}, AS_PRINTED),
+    ("ecf.excited", {"starting": lambda *_: starting("CBR")}, "differs"),
+    ("ecf.frames", {"framed": lambda _: framed(0.0)}, AS_PRINTED),
     ("ecf.late_ones", {"steady": late_ones(1.04)}, AS_PRINTED),
     ("ecf.late_ones", {"steady": late_ones(1.0)}, "differs"),
     ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),

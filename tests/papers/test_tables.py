@@ -49,6 +49,13 @@ def test_it_counts() -> None:
     assert "p.two  (1)  differs  by 3" in repr(TABLE)
 
 
+def test_what_no_paper_has_is_counted_apart() -> None:
+    more = tables.Table((*TABLE, _row("three", model.Outcome("reproduced", "3"), own=True)))
+    assert more.summary() == ("2 claims: 1 proved, 1 differs; 1 of the library's own: 1 reproduced")
+    assert [r.id for r in more.filter(own=True)] == ["p.three"]
+    assert {c.published for c in model.claims_of() if c.own} == {"not in the paper"}
+
+
 def test_markdown_has_one_line_a_row_and_as_many_cells() -> None:
     lines = TABLE.to_markdown().splitlines()
     assert len(lines) == 4

@@ -81,9 +81,9 @@ _LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TF
 
 
 @cache
-def starting(kind: str) -> xr.Dataset:
+def starting(kind: str, seed: int = 1) -> xr.Dataset:
     """Run five sources that start 10 s apart, Fig. 6 and 7; `kind` is a key of `_LAWS`."""
-    return _transient(kind, 50, starts=np.arange(0, 50, 10.0))
+    return _transient(kind, 50, seed, starts=np.arange(0, 50, 10.0))
 
 
 @cache
@@ -92,7 +92,7 @@ def stopping(kind: str) -> xr.Dataset:
     return _transient(kind, 100, stops=np.arange(60, 110, 10.0)[::-1])
 
 
-def _transient(kind: str, until: float, **times: Any) -> xr.Dataset:
+def _transient(kind: str, until: float, seed: int = 1, **times: Any) -> xr.Dataset:
     link = RED if kind in ("DCCP", "TFRC") else _router("V1", 0.06)
     net = fig5(_LAWS[kind], link, 5, 0.06, **times)
     # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
@@ -101,7 +101,7 @@ def _transient(kind: str, until: float, **times: Any) -> xr.Dataset:
             own = f"access of {name}"
             net = net.copy().link(own, DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET)
             net = net.with_flow(name, route=[own, "aqm"], access_delay=0.0)
-    return simulate(net, until, samples=int(40 * until) + 1, seed=1, rtol=1e-5).sel(link=["aqm"])
+    return simulate(net, until, samples=int(40 * until) + 1, seed=seed, rtol=1e-5).sel(link=["aqm"])
 
 
 @cache
