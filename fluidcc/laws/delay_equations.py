@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sympy import Derivative, Eq, Expr, Symbol, expand, lambdify, sympify
-from sympy.core.function import AppliedUndef
+from sympy import Eq, Expr, Symbol, lambdify
 
 from fluidcc.base.arguments import numbers, shown
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
+from fluidcc.laws.delay_system import System, history_of
 from fluidcc.laws.kernels import decided_text, scalar_text
 from fluidcc.laws.switches import Collector, Switched
 from fluidcc.numerics.compiling import load_text
@@ -34,7 +35,11 @@ def solve_dde(*arguments: Any, **options: Any) -> Any:
         given = inspect.signature(numeric.solve_dde).bind_partial(*arguments, **options).arguments
     except TypeError:
         return numeric.solve_dde(*arguments, **options)  # which says what does not fit
-    return numeric.solve_dde(**compiled_equations(given))
+    equations = _Equations(given["fun"])
+    result = numeric.solve_dde(**equations.compiled(given))
+    for run in result if isinstance(result, list) else [result]:
+        run.rows = equations.system.rows
+    return result
 
 
 def compiled_equations(given: dict[str, Any]) -> dict[str, Any]:
@@ -47,114 +52,147 @@ def compiled_equations(given: dict[str, Any]) -> dict[str, Any]:
     UnknownName
         If a state has no equation, or a parameter of `args` does not occur.
     Unsupported
-        If a lag depends on a delayed state.
+        If a lag depends on a delayed state, or the equations are neutral, have distributed delays,
+        impulses, partial derivatives or complex numbers.
     """
-    equations = _Equations(given["fun"])
-    for name, where in (("lags", "x(t - tau)"), ("switches", "Max, Abs, Piecewise")):
-        if given.get(name) is not None:
-            raise InvalidInput(
-                f"{name} are told by the equations, as in {where}; leave out the argument {name}"
-            )
-    return equations.compiled(dict(given))
+    return _Equations(given["fun"]).compiled(given)
 
 
 class _Equations:
-    """Delay equations x'(t) = f in SymPy: states, lags, parameters, and kinks held by modes."""
+    """Delay equations in SymPy, as functions to compile; kinks are held by modes."""
 
     def __init__(self, given: Any) -> None:
-        pairs = [_pair(one) for one in _items(given)]
-        if not pairs:
-            raise InvalidInput("fun holds no equations; give {x(t): right-hand side, ...}")
-        self.t: Symbol = pairs[0][0].args[0]
-        for x, _ in pairs:
-            if x.args != (self.t,) or not isinstance(self.t, Symbol):
-                raise InvalidInput(f"{x} is no state: give each as a function of {self.t} alone")
-        self.states = [x.func for x, _ in pairs]
-        self.now = [Symbol(f"y_{i}", real=True) for i in range(len(pairs))]
-        self.then: dict[Symbol, str] = {}  # delayed states, with their text
-        self.lags: list[Expr] = []
+        self.system = system = System(given)
+        self.t, self.now, self.then = system.t, system.now, system.then
+        self.plain, self.lags = system.plain, system.lags
         collect = Collector("the equations")
-        rates = [collect.rewrite(self.plain(f)) for _, f in pairs]
+        rates = [collect.rewrite(f) for f in system.rates]
         self.held = Switched(
             dict(zip(self.now, rates, strict=True)), {}, tuple(collect.switches), collect.modes
         )
 
-    def plain(self, f: Any) -> Expr:
-        """An expression in which symbols stand for the states, now and delayed."""
-        f, symbols = sympify(f), {}
-        for x in f.atoms(AppliedUndef):
-            if x.func not in self.states or len(x.args) != 1:
-                raise UnknownName(
-                    f"there is no equation of {x}; there are those of "
-                    f"{', '.join(map(str, self.states))}"
-                )
-            i, lag = self.states.index(x.func), expand(self.t - x.args[0])
-            symbols[x] = self.now[i] if lag == 0 else self._delayed(i, lag)
-        return f.xreplace(symbols)
-
-    def _delayed(self, i: int, lag: Expr) -> Symbol:
-        lag = self.plain(lag)
-        if lag.free_symbols & set(self.then):
-            raise Unsupported(
-                f"the lag {lag} depends on a delayed state; make that lag a state of its own"
-            )
-        if lag not in self.lags:
-            self.lags.append(lag)
-        j = self.lags.index(lag)
-        symbol = Symbol(f"z_{i}_{j}", real=True)
-        self.then[symbol] = f"Z[{i}, {j}]"
-        return symbol
-
     def compiled(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of the numeric `solve_dde`: functions, constants and tables."""
-        events, history = given.get("events"), given.get("history")
-        listed = [events] if callable(events) or isinstance(events, Expr) else list(events or ())
-        watched = [g if callable(g) else self.plain(g) for g in listed]
-        past = self._past(history) if isinstance(history, Mapping) else []
-        asked = {k: g for k, g in enumerate(watched) if isinstance(g, Expr)}
-        values = self._parameters(given.get("args", ()), [*asked.values(), *past])
+        for name, where in (("lags", "x(t - tau)"), ("switches", "Max, Abs, Piecewise")):
+            if given.get(name) is not None:
+                raise InvalidInput(
+                    f"{name} are told by the equations, as in {where}; leave out the argument "
+                    f"{name}"
+                )
+        given, watched = self._with_watched(given)
+        history = self._given_history(given)
+        past = history_of(self.system, history) if isinstance(history, Mapping) else []
+        values = self._parameters(given.get("args", ()), [*(g for g, _ in watched), *past])
         names: dict[Symbol, str] = {self.t: "t", **self.then}
         names |= {p: f"p{k}" for k, p in enumerate(values)}
         names |= {y: f"y[{i}]" for i, y in enumerate(self.now)}
+        with _printable():
+            module = load_text(self._text(names, watched, past, values), "delay_equations")
+        given |= {"fun": module.fun, "args": _table(values)}
+        moving = hasattr(module, "lags")
+        given["lags"] = module.lags if moving else _constants(self.lags, values)
+        if past:
+            rolling = hasattr(module, "history")
+            given["history"] = module.history if rolling else _constants(past, values)
+        elif "history" in given:
+            given["history"] = history
+        given["switches"] = [getattr(module, f"switch{k}") for k in range(len(self.held.modes))]
+        for k, (g, options) in enumerate(watched):
+            event = getattr(module, f"event{k}")
+            event.delayed = self._late(g)
+            event.direction = options.get("direction", 0)
+            event.terminal = options.get("terminal")
+            place, i = options["place"]
+            given[place][i] = event if place == "events" else (event, given[place][i][1])
+        return given
+
+    def _text(
+        self, names: dict[Symbol, str], watched: list[Any], past: list[Expr], values: Any
+    ) -> str:
+        """The module of the functions."""
         rest = "".join(f", p{k}" for k in range(len(values)))
         modes = ", modes" if self.held.modes else ""
         text = _HEAD + _function("fun", f"t, y, Z{modes}{rest}", self._rates(names))
         for k in range(len(self.held.modes)):
             text += _function(f"switch{k}", f"t, y, Z{rest}", self._switch(k, names))
-        for k, g in asked.items():
+        for k, (g, _) in enumerate(watched):
             past_states = ", Z" if self._late(g) else ""
             body = decided_text([g], names, "k", "events")
             text += _function(f"event{k}", f"t, y{past_states}{rest}", body)
-        if moving := _any(self.lags, {self.t, *self.now}):
+        if _any(self.lags, {self.t, *self.now}):
             text += _function("lags", f"t, y{rest}", decided_text(self.lags, names, "k", "lags"))
-        if rolling := _any(past, {self.t}):
+        if _any(past, {self.t}):
             body = decided_text(_fixed(past, values), names, "k", "history")
             text += _function("history", "t", body)
-        module = load_text(text, "delay_equations")
-        given |= {"fun": module.fun, "args": _table(values)}
-        given["lags"] = module.lags if moving else _constants(self.lags, values)
-        if past:
-            given["history"] = module.history if rolling else _constants(past, values)
-        given["switches"] = [getattr(module, f"switch{k}") for k in range(len(self.held.modes))]
-        if events is not None:
-            for k, g in asked.items():
-                watched[k] = getattr(module, f"event{k}")
-                watched[k].delayed = self._late(g)
-            given["events"] = watched
-        return given
+        return text
+
+    def _with_watched(self, given: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+        """The arguments with lists of events and jumps, and of those that are expressions the
+        expression, with what is asked of its zeros and where it belongs.
+        """
+        given, found = dict(given), []
+        for place in ("events", "jumps"):
+            if given.get(place) is None:
+                continue
+            listed = given[place]
+            if callable(listed) or isinstance(listed, Expr | Eq) or _with_options(listed):
+                listed = [listed]
+            given[place] = listed = list(listed)
+            for i, one in enumerate(listed):
+                if place == "jumps" and isinstance(one, tuple | list) and len(one) == 2:
+                    one = one[0]
+                g, options = one if _with_options(one) else (one, {})
+                if wrong := set(options) - {"direction", "terminal"}:
+                    raise InvalidInput(
+                        f"{place}[{i}] has the option {shown(min(wrong, key=str))}; give direction "
+                        f"and terminal"
+                    )
+                if isinstance(g, Eq):
+                    g = g.lhs - g.rhs
+                if isinstance(g, Expr) and not g.is_number:
+                    found.append((self.plain(g), {**options, "place": (place, i)}))
+                elif options:
+                    raise InvalidInput(
+                        f"{place}[{i}] is {shown(g)} with options; give them with an expression, "
+                        f"and as attributes of a function"
+                    )
+        return given, found
+
+    def _given_history(self, given: dict[str, Any]) -> Any:
+        """The history: by name if it holds expressions, else with as many numbers as states."""
+        history, names = given.get("history"), self.system.names
+        if isinstance(history, Expr) and not history.is_number:
+            history = [history]
+        if isinstance(history, Mapping) or "history" not in given:
+            return history
+        few, what = len(self.system.orders), history
+        if not self.system.in_order:
+            raise InvalidInput(
+                f"history is {shown(history)}, and equations that are solved for derivatives have "
+                f"no order; give it by name: {{{', '.join(f'{x}: ...' for x in names[:few])}}}"
+            )
+        if callable(history):
+            try:
+                what = history(float(given["t_span"][0]))
+            except (KeyError, TypeError, ValueError, IndexError):
+                return history  # the solver says what is wrong
+        size = np.shape(what)[-1] if np.ndim(what) else 1
+        if size not in (len(names), few) or (size < len(names) and callable(history)):
+            raise InvalidInput(
+                f"history gives {size} number{'s'[: size != 1]}, and the states are "
+                f"{', '.join(names)}; give {len(names)}, in this order, or "
+                f"{{{', '.join(f'{x}: expression in {self.t}' for x in names[:few])}}}, whose "
+                f"derivatives are taken"
+            )
+        if isinstance(history, Sequence) and any(isinstance(f, Expr) for f in history):
+            return dict(zip(names, history, strict=False))
+        if callable(history) or size == len(names):
+            return history
+        still = np.zeros((*np.shape(history)[:-1], len(names) - few))  # constants do not change
+        return np.concatenate([np.atleast_1d(history), still], axis=-1)
 
     def _late(self, g: Expr) -> bool:
         return not g.free_symbols.isdisjoint(self.then)
-
-    def _past(self, history: Mapping[Any, Any]) -> list[Expr]:
-        """The history of each state, in order."""
-        by_name = {getattr(x, "func", x): f for x, f in history.items()}
-        if set(by_name) != set(self.states):
-            raise InvalidInput(
-                f"history has {', '.join(map(str, by_name))}; give it for each of "
-                f"{', '.join(map(str, self.states))}"
-            )
-        return [sympify(by_name[x]) for x in self.states]
 
     def _parameters(self, args: Any, more: list[Expr]) -> dict[Symbol, Any]:
         """The value of each parameter of the equations, in order of name."""
@@ -167,6 +205,11 @@ class _Equations:
             args = {}
         named = {str(p): value for p, value in args.items()}
         known = {str(p): p for p in symbols}
+        if len(known) < len(symbols):
+            raise InvalidInput(
+                f"two parameters of the equations have one name, with other assumptions; they are "
+                f"{', '.join(sorted(map(str, symbols)))}; use one symbol for each name"
+            )
         for name in named.keys() - known.keys():
             raise UnknownName(
                 f"args has {name}, no parameter of the equations; they are "
@@ -227,9 +270,34 @@ def _any(expressions: Sequence[Expr], symbols: set[Symbol]) -> bool:
 
 def _table(values: dict[Symbol, Any]) -> Any:
     """The parameters of one run as a tuple, those of many as rows."""
+    sizes = {str(p): np.size(v) for p, v in values.items() if np.ndim(v)}
+    deep = [str(p) for p, v in values.items() if np.ndim(v) > 1]
+    if deep or len({*sizes.values()} - {1}) > 1:
+        told = ", ".join(f"{p} {size} values" for p, size in sizes.items())
+        raise InvalidInput(
+            f"args has {told}; give each parameter one number, or all lists of one length, a "
+            f"value for each run"
+        )
     shape = np.broadcast_shapes(*(np.shape(v) for v in values.values()))
     columns = [np.broadcast_to(v, shape) for v in values.values()]
     return np.stack(columns, axis=-1) if shape else tuple(float(v) for v in columns)
+
+
+def _with_options(one: Any) -> bool:
+    return isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], Mapping)
+
+
+@contextmanager
+def _printable() -> Iterator[None]:
+    """Say what SymPy has no Python for."""
+    try:
+        yield
+    except NotImplementedError as error:
+        what = str(error).split("\n")[0].replace("'>", "").split(".")[-1].split(": ")[-1]
+        raise Unsupported(
+            f"the equations use {what}, which cannot be computed by Python's math; write it out, "
+            f"or give fun as a function fun(t, y, Z)"
+        ) from error
 
 
 def _constants(expressions: list[Expr], values: dict[Symbol, Any]) -> Any:
@@ -238,21 +306,3 @@ def _constants(expressions: list[Expr], values: dict[Symbol, Any]) -> Any:
     found = [np.asarray(v, dtype=float) for v in evaluate(*values.values())]
     shape = np.broadcast_shapes(*(v.shape for v in found))
     return np.stack([np.broadcast_to(v, shape) for v in found], axis=-1) if found else np.zeros(0)
-
-
-def _items(given: Any) -> Iterable[Any]:
-    if isinstance(given, Mapping):
-        return given.items()
-    return [given] if isinstance(given, Eq) else given
-
-
-def _pair(one: Any) -> tuple[AppliedUndef, Any]:
-    """State and right-hand side of an equation."""
-    if isinstance(one, Eq) and isinstance(one.lhs, Derivative) and len(one.lhs.args[1:]) == 1:
-        one = (one.lhs.expr, one.rhs)
-    if isinstance(one, tuple) and isinstance(one[0], AppliedUndef) and len(one[0].args) == 1:
-        return one
-    raise InvalidInput(
-        f"fun holds {shown(one)}, which is no equation; give {{x(t): right-hand side}}, or "
-        "Eq(x(t).diff(t), right-hand side)"
-    )

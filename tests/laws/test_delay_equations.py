@@ -10,7 +10,7 @@ import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from tests.numerics.dde.problems import PROBLEMS
 
-t, a, tau = sp.symbols("t a tau")
+t, s, a, tau = sp.symbols("t s a tau")
 x, u, v, w, z = map(sp.Function, "xuvwz")
 HALF = sp.Rational(1, 2)
 
@@ -117,6 +117,61 @@ def test_histories_may_depend_on_parameters() -> None:
     np.testing.assert_allclose([run.y[0, -1] for run in runs], [2.0, 6.0])
 
 
+#: equations of higher order with exact solutions: equations, history, end, exact value of each row
+HIGHER: dict[str, tuple[Any, Any, float, list[float]]] = {
+    "second order, at rest before": (  # Zulko/ddeint#10
+        [sp.Eq(x(t).diff(t, 2), -x(t))], 1.0, 5.0, [np.cos(5), -np.sin(5)],
+    ),
+    "second order by its name in a dict, from a sine": (
+        {x(t).diff(t, 2): -x(t)}, sp.sin(t), 5.0, [np.sin(5), np.cos(5)],
+    ),
+    "velocity given": (
+        {x(t).diff(t, 2): -x(t)}, {x: 1, x(t).diff(t): 2}, 1.0,
+        [np.cos(1) + 2 * np.sin(1), 2 * np.cos(1) - np.sin(1)],
+    ),
+    "a delayed velocity": (  # of exp(-t), 1 before: -exp(1 - t)
+        {x(t).diff(t, 2): -sp.exp(-1) * x(t - 1).diff(t)}, {x(t): sp.exp(-t)}, 3.0,
+        [np.exp(-3), -np.exp(-3)],
+    ),
+    "a lag in proportion, third order": (  # the slope of exp at t / 2, squared, is exp(t)
+        {x(t).diff(t, 3): (2 * x(t / 2).diff(t)) ** 2}, {x(t): sp.exp(t)}, 1.0, [np.e] * 3,
+    ),
+    "mixed orders, velocity on the right": (
+        [sp.Eq(x(t).diff(t, 2), -x(t)), sp.Eq(v(t).diff(t), x(t).diff(t) + x(t).diff(t, 2))],
+        {x(t): sp.sin(t), v(t): sp.sin(t) + sp.cos(t)}, 2.0,
+        [np.sin(2), np.sin(2) + np.cos(2), np.cos(2)],
+    ),
+    "implicit": (
+        [sp.Eq(x(t).diff(t) + v(t).diff(t), 0), sp.Eq(2 * x(t).diff(t) - v(t).diff(t), 3 * x(t))],
+        {x(t): 1, v(t): 1}, 1.0, [2 - np.e, np.e],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HIGHER)
+def test_equations_of_higher_order_are_solved_as_systems(name: str) -> None:
+    equations, history, end, exact = HIGHER[name]
+    run = fc.solve_dde(equations, (0, end), history, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(run.y[:, -1], exact, atol=1e-8)
+    assert run.rows["x"] == (1 if name == "implicit" else 0)
+    np.testing.assert_array_equal(run.of(x(t)), run.y[run.rows["x"]])
+    if "order" in name:
+        np.testing.assert_array_equal(run.of(x(t).diff(t)), run.of("x'"))
+    with pytest.raises(UnknownName, match="the result has no variable z; it has "):
+        run.of("z")
+
+
+def test_events_of_derivatives_have_direction_and_end() -> None:
+    """x = sin t: its maxima, its first zero as it falls, and a jump where it does."""
+    falls = (x(t), {"direction": -1, "terminal": True})
+    given: Any = {"fun": {x(t).diff(t, 2): -x(t)}, "t_span": (0, 9), "history": sp.sin(t)}
+    run = fc.solve_dde(**given, events=[(x(t).diff(t), {"direction": -1}), falls])
+    assert run.t_events[0] == pytest.approx([np.pi / 2], abs=1e-5)
+    assert run.t[-1] == pytest.approx(np.pi, abs=1e-5)
+    run = fc.solve_dde(**given, jumps=[((x(t), {"direction": -1}), lambda t, y: [0.0, 0.0])])
+    assert (run.y[:, -1] == 0).all()
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [
@@ -131,12 +186,38 @@ def test_histories_may_depend_on_parameters() -> None:
         ({"args": (1.0,)}, InvalidInput, "args must name parameters"),
         ({"args": {a: 1, "b": 2}}, UnknownName, "args has b, no parameter of the equations"),
         ({"args": {a: "one"}}, InvalidInput, "a is 'one'"),
-        ({"history": {v(t): 1}}, InvalidInput, "history has v; give it for each of x"),
+        ({"history": {v(t): 1}}, InvalidInput, r"history has v\(t\); give it for each of x"),
         ({"history": {x(t): a * t}, "args": {a: [1, 2]}}, Unsupported, "parameters of many runs"),
         ({"t_span": (1, 0)}, Unsupported, "backwards"),
         ({"nonsense": 1}, InvalidInput, "has no argument 'nonsense'"),
+        ({"fun": {x(t): -x(t - 1).diff(t)}}, Unsupported, r"neutral: x'\(t - 1\)"),  # scipy#818
+        ({"fun": {x(t).diff(t, 2): sp.Subs(x(t).diff(t, 2), t, t / 2)}}, Unsupported,
+         r"neutral: x''\(t/2\)"),
+        ({"fun": {x(t): sp.Integral(x(s), (s, t - 1, t))}}, Unsupported, "distributed delay"),
+        ({"fun": {x(t): sp.DiracDelta(t - 1)}}, Unsupported, "impulse; give it as jumps"),
+        ({"fun": {x(t): sp.Sum(x(t) ** s, (s, 0, a))}}, Unsupported, "write it out"),
+        ({"fun": {x(t): w(t, s).diff(s)}}, Unsupported, "partial differential"),
+        ({"fun": [sp.Eq(sp.Derivative(x(t), s), 1)]}, Unsupported, "with respect to s"),
+        ({"fun": {x(t): sp.I * x(t)}}, Unsupported, "complex"),
+        ({"fun": {x(t): sp.besselj(0, a * x(t))}}, Unsupported, "use besselj, which cannot"),
+        ({"fun": {x(t): x(t).diff(t, 2)}}, InvalidInput, "write it for the highest"),
+        ({"fun": [sp.Eq(x(t).diff(t), 1)] * 2}, InvalidInput, "two equations"),
+        ({"fun": [sp.Eq(x(t).diff(t) ** 2, 1)]}, Unsupported, "must be linear in one"),
+        ({"fun": [sp.Eq(x(t).diff(t) - v(t).diff(t), 0)]}, InvalidInput,
+         "fun has 1 equation, and derivatives of v, x"),
+        ({"fun": [sp.Eq(x(t).diff(t) + s, v(t)), sp.Eq(v(t).diff(t) + s, 0)]}, InvalidInput,
+         r"by name: \{v: ..., x: ...\}"),
+        ({"fun": {x(t): -a * x(t - tau)}, "args": {a: [1, 2], tau: [1, 2, 3]}}, InvalidInput,
+         "a 2 values, tau 3 values; give each"),  # neurophysik/jitcdde#41
+        ({"fun": {x(t): a * x(t) * sp.Symbol("a", real=True)}}, InvalidInput, "one name"),
+        ({"fun": {x(t).diff(t, 2): x(t)}, "history": np.cos}, InvalidInput, "states are x, x'"),
+        ({"history": [1.0, 2.0]}, InvalidInput, "history gives 2 numbers, and the states are x"),
+        ({"history": {x(0): 1}}, InvalidInput, r"history has x\(0\); give it for each of x\(t\)"),
+        ({"fun": {x(t).diff(t, 2): -a * x(t)}, "history": {x(t): sp.Heaviside(t)}}, InvalidInput,
+         r"derivative is not known; give it too: \{Derivative\(x\(t\), t\)"),
+        ({"events": [(x(t), {"dir": 1})]}, InvalidInput, "option 'dir'; give direction"),
     ],
-)
+)  # fmt: skip
 def test_wrong_equations_are_named(changes: dict[str, Any], error: Any, text: str) -> None:
     given = {"fun": {x(t): -a * x(t - 1)}, "t_span": (0, 1), "history": 1.0, "args": {a: 1.0}}
     with pytest.raises(error, match=text):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fluidcc.base.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.dde.functions import Array, returned
 
@@ -162,6 +162,9 @@ class DdeResult(InTable):
         Whether status is not negative.
     modes : ndarray or None
         The modes at the end, if there are switches.
+    rows : dict of str to int
+        Of equations in SymPy, the row of `y` of each variable by its name, ``"x"``, ``"x'"``. They
+        stand in the order of the equations, then their lower derivatives; `of` looks them up.
     statistics : Statistics
         Counts of steps, rejections, events and breaking points.
     """
@@ -177,6 +180,7 @@ class DdeResult(InTable):
     status: int
     message: str
     modes: Array | None = None
+    rows: dict[str, int] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=Statistics)
     njev: int = 0
     nlu: int = 0
@@ -187,6 +191,24 @@ class DdeResult(InTable):
     def success(self) -> bool:
         """Whether the end, or a terminal event, was reached."""
         return self.status >= 0
+
+    def of(self, variable: object) -> Array:
+        """The row of `y` of a variable of equations in SymPy: ``result.of(x(t).diff(t))``, or
+        ``result.of("x'")``.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such variable.
+        """
+        if str(variable) not in self.rows:
+            known = ", ".join(name for name in self.rows if "(" not in name)
+            raise UnknownName(
+                f"the result has no variable {variable}; "
+                + (f"it has {known}" if known else "only equations in SymPy name theirs; use y")
+            )
+        row: Array = self.y[self.rows[str(variable)]]
+        return row
 
     def __getitem__(self, name: str) -> Any:
         """``result["t"]`` is ``result.t``, as with SciPy's results."""
