@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fluidcc.analysis.change import FreeDirection, left_out
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.point import Point
 from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
 from fluidcc.base.arguments import choice, explained, numbers
-from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
+from fluidcc.base.errors import InvalidInput, Undecided, Unsupported, gathered
 from fluidcc.base.progress import Progress
 from fluidcc.laws.steady import levels
 from fluidcc.network.network import require_network
@@ -142,8 +143,18 @@ class LinearNetwork(DelayLTI):
         if at is None and self._loop == "closed":
             opened = wire(self.point, "open")
             whole = all_flows(self.point, opened) if channel is None else opened
-            return LinearNetwork.of(self.point, whole).margins(channel)
+            return LinearNetwork.of(self.point, whole, "open").margins(channel)
         return super().margins(channel, "ports" if at is None else at)
+
+    def _closed_verdict(self) -> tuple[bool, int]:
+        """That of the network, if this is a return ratio of it: with the differences among
+        identical flows, and without the roots at zero of a continuum of equilibria.
+        """
+        if self._loop in ("", "closed"):
+            return super()._closed_verdict()
+        with gathered():  # `stability` says what is left out
+            found = Counts.of(self.point)
+        return found.on_axis == 0 == found.unstable, found.unstable
 
     def _respond(self, t: ArrayLike, impulse: bool) -> NDArray[np.float64]:
         """As that of `DelayLTI`, with a progress bar."""
@@ -167,6 +178,52 @@ class LinearNetwork(DelayLTI):
             name: LinearNetwork.of(self.point, m)
             for name, m in deviations(self.point, loop).items()
         }
+
+
+def copies(point: Point) -> dict[str, int]:
+    """How often the roots of each part are those of the network: of the loop and of differences."""
+    return {"": 1, **{f.label: f.count - 1 for f in point.classes}}
+
+
+class Counts(NamedTuple):
+    """The roots of a network's closed loop, and of the differences among identical flows.
+
+    Attributes
+    ----------
+    parts : dict of str to LinearNetwork
+        The closed loop, under "", and the differences by class.
+    zeros : dict of str to RootCount
+        Of each.
+    times : dict of str to int
+        How often the roots of each are those of the network.
+    free, gone : tuple of FreeDirection, dict of str to int
+        As `left_out` says.
+    """
+
+    parts: dict[str, LinearNetwork]
+    zeros: dict[str, RootCount]
+    times: dict[str, int]
+    free: tuple[FreeDirection, ...]
+    gone: dict[str, int]
+
+    @classmethod
+    def of(cls, point: Point, joined: Matrices | None = None) -> Counts:
+        """Count, with the matrices of the closed loop if they are known."""
+        closed = LinearNetwork.of(point, wire(point) if joined is None else joined, "closed")
+        parts = {"": closed, **closed.deviations()}
+        zeros = {name: system.count_unstable() for name, system in parts.items()}
+        on_axis = any(c.marginal + c.at_zero for c in zeros.values())
+        return cls(parts, zeros, copies(point), *(left_out(point, zeros) if on_axis else ((), {})))
+
+    @property
+    def unstable(self) -> int:
+        """Roots right of the axis."""
+        return sum(self.times[n] * c.unstable for n, c in self.zeros.items())
+
+    @property
+    def on_axis(self) -> int:
+        """Roots on the axis, without those at zero that a continuum of equilibria means."""
+        return sum(c.marginal + c.at_zero for c in self.zeros.values()) - sum(self.gone.values())
 
 
 def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:

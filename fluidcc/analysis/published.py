@@ -66,10 +66,11 @@ class PublishedLoop:
         return self.published.margins(), self.exact.margins()
 
     def _repr_html_(self) -> str:
-        head = ("", "gain margin", "phase margin", "delay margin", "crossover")
+        head = ("", "closed loop", "gain margin", "phase margin", "delay margin", "crossover")
         rows = [
             (
                 name,
+                m.verdict,
                 f"{m.gain:.4g}",
                 f"{m.phase:.4g}\u00b0",
                 f"{m.delay:.4g} s",

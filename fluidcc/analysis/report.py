@@ -27,6 +27,8 @@ from fluidcc.base.errors import UnknownName
 from fluidcc.base.progress import Progress
 from fluidcc.base.tables import in_columns, in_html
 from fluidcc.network.patterns import near
+from fluidcc.numerics.linear.margins import Margins, told
+from fluidcc.numerics.linear.margins import margins as margins_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from fluidcc.analysis.passivity import PassivityReport
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.numerics.linear.certify import Certificate
-    from fluidcc.numerics.linear.margins import EigenLoci, Margins
+    from fluidcc.numerics.linear.margins import EigenLoci
 
 MARGINS = {
     "gain_margin": ("gain", "1"), "phase_margin": ("phase", "deg"), "delay_margin": ("delay", "s"),
@@ -52,7 +54,7 @@ QUANTITIES = {
 @dataclass(frozen=True)
 class Sensitivities:
     """Total derivatives: the equilibrium moves with the parameter. Those of a margin that is
-    infinite are NaN.
+    infinite are NaN, and those of all margins where the network is not stable.
 
     Attributes
     ----------
@@ -226,9 +228,8 @@ def _margin_slope(
 
 def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
     """What there is to say, as pairs of name and value."""
-    m = report.margins
     rows = [
-        ("verdict", report.verdict),
+        ("verdict", report.margins.verdict),
         ("regime", report.regime),
         ("unstable roots", f"{report.unstable} ({report.encirclements} encirclements of -1)"),
         (
@@ -236,11 +237,7 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
             ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0),
         ),
         ("decay rate", f"{report.decay_rate:.5g} 1/s"),
-        *_gains(report),
-        ("phase margin", f"{m.phase:.5g} deg at {m.crossover:.4g} rad/s"),
-        ("delay margin, every flow", f"{m.delay:.5g} s at {m.delay_crossover:.4g} rad/s"),
-        ("modulus margin", f"{m.modulus:.5g} at {m.modulus_frequency:.4g} rad/s"),
-        ("sensitivity peaks", f"Ms {m.ms:.4g}, Mt {m.mt:.4g}"),
+        *_margin_rows(report),
     ]
     fair = report.fairness
     if fair is not None:
@@ -269,17 +266,24 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
     return rows
 
 
-def _gains(report: StabilityReport) -> list[tuple[str, str]]:
-    """Factors on all gains that bring a root to the axis: an unstable loop may lack the one
-    below one.
-    """
+def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
+    """The margins of a stable network; of another one the gains at which a root is on the axis."""
     m = report.margins
-    found = [
-        ("gain margin" if report.stable else "boundary at higher gain", m.gain, m.phase_crossover)
+    gains = [(m.gain_above, m.phase_crossover)]
+    gains += [(m.gain_below, m.phase_crossover_down)] if m.gain_below else []
+    said = " and ".join(f"{gain:.5g} at {omega:.4g} rad/s" for gain, omega in gains)
+    if not report.stable:
+        return [("margins", f"none: {report.verdict}"), ("a root is on the axis at gains of", said)]
+    lag = f"{m.phase_lag:.5g} deg of lag"
+    if m.phase < 0 or m.gain_down:
+        lag = f"{m.phase_lead:.5g} deg of lead, {lag}"
+    return [
+        ("gain margin", said),
+        ("phase margin", f"{lag}, at {m.crossover:.4g} rad/s"),
+        ("delay margin, every flow", f"{m.delay:.5g} s at {m.delay_crossover:.4g} rad/s"),
+        ("modulus margin", f"{m.modulus:.5g} at {m.modulus_frequency:.4g} rad/s"),
+        ("sensitivity peaks", f"Ms {m.ms:.4g}, Mt {m.mt:.4g}"),
     ]
-    if m.gain_down:
-        found.append(("boundary at lower gain", m.gain_down, m.phase_crossover_down))
-    return [(name, f"{gain:.5g} at {omega:.4g} rad/s") for name, gain, omega in found]
 
 
 def _root(s: Any) -> str:
@@ -337,11 +341,11 @@ def static_windows(point: Point) -> tuple[str, ...]:
 class StabilityReport:
     """The verdict on a network near its equilibrium.
 
-    Margins are those of the loop whose equilibrium and gains stay as they are (a margin of a
-    parameter at which the network finds another equilibrium is `fluidcc.stability_boundary`). The
-    loop is broken at the rate of every flow. So what a law hears of its own past belongs to it,
-    also in the differences among identical flows: a window that is clocked by acknowledgements
-    bears a gain hardly above one there.
+    Margins are NaN where the network is not stable. They are those of the loop whose equilibrium
+    and gains stay as they are (a margin of a parameter at which the network finds another
+    equilibrium is `fluidcc.stability_boundary`). The loop is broken at the rate of every flow. So
+    what a law hears of its own past belongs to it, also in the differences among identical flows: a
+    window that is clocked by acknowledgements bears a gain hardly above one there.
 
     Attributes
     ----------
@@ -395,17 +399,21 @@ class StabilityReport:
 
     @property
     def gain_margin(self) -> float:
-        """Factor on the gains of all flows that brings a root to the axis, the least above one."""
+        """The least factor above one on the gains of all flows that makes a stable network
+        unstable.
+        """
         return float(self.margins.gain)
 
     @property
     def critical_gain(self) -> float:
-        """The same, the nearest to one, above or below; the equilibrium stays as it is."""
+        """The factor nearest to one, above or below, that brings a root to the axis, stable or not;
+        the equilibrium stays as it is.
+        """
         return float(self.margins.gain_nearest)
 
     @property
     def phase_margin(self) -> float:
-        """Phase lag of all flows that does [degrees]."""
+        """Phase lag of all flows that does [degrees]; negative where a lead does before a lag."""
         return float(self.margins.phase)
 
     @property
@@ -450,7 +458,8 @@ class StabilityReport:
         if not isinstance(name, str) or name not in known:
             raise UnknownName(f"no flow {shown(name)} listens; {near(str(name), known)}")
         point, k = with_alone(self.point, name)
-        return LinearNetwork.of(point, wire(point, "open")).margins(k)
+        alone = LinearNetwork.of(point, wire(point, "open"))
+        return margins_of(alone, k, (self.stable, self.unstable))
 
     def eigenloci(
         self,
@@ -560,7 +569,7 @@ class StabilityReport:
         """The papers' sufficient conditions by name, each with its verdict and its conservatism."""
         from fluidcc.analysis.sufficient import sufficient_conditions
 
-        exact = float(self.margins.gain_down if self.unstable else self.margins.gain)
+        exact = float(self.margins.gain_below if self.unstable else self.margins.gain_above)
         return sufficient_conditions(self.point.net, self.point, exact)
 
     @cached_property
@@ -579,21 +588,16 @@ class StabilityReport:
         return self.stable
 
     def __repr__(self) -> str:
-        if self.unstable:  # the distances to the nearest boundary are no margins then
-            said = [
-                f"{self.unstable} unstable root{'s' * (self.unstable > 1)}",
-                f"critical gain {self.critical_gain:.4g}",
-                f"growth rate {-self.decay_rate:.4g} 1/s",
-            ]
+        if self.stable:
+            said = [*told(self.margins), f"decay rate {self.decay_rate:.4g} 1/s"]
         else:
-            said = [
-                f"gain margin {self.gain_margin:.4g}",
-                f"phase margin {self.phase_margin:.4g} deg",
-                f"delay margin {self.delay_margin:.4g} s",
-                f"decay rate {self.decay_rate:.4g} 1/s",
-            ]
+            roots = f"{self.unstable} unstable root{'s' * (self.unstable > 1)}"
+            said = [roots] if self.unstable else []
+            said.append(f"critical gain {self.critical_gain:.4g}")
+            said.append(f"growth rate {-self.decay_rate:.4g} 1/s")
         doubts = "".join(f"; {text}" for text in self.warnings)
-        return f"StabilityReport({self.verdict}, {self.regime}: {', '.join(said)}{doubts})"
+        verdict = self.margins.verdict
+        return f"StabilityReport({verdict}, {self.regime}: {', '.join(said)}{doubts})"
 
     @property
     def certified(self) -> bool | None:

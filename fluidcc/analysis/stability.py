@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.change import left_out, without_zeros
-from fluidcc.analysis.linearize import LinearNetwork
+from fluidcc.analysis.change import without_zeros
+from fluidcc.analysis.linearize import Counts, LinearNetwork, copies
 from fluidcc.analysis.operating_point import Stack, operating_point, operating_points
 from fluidcc.analysis.point import Point
 from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
@@ -34,6 +34,7 @@ from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.numerics.linear.count import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
+from fluidcc.numerics.linear.margins import margins as margins_of
 from fluidcc.numerics.linear.wiring import Blocks
 
 if TYPE_CHECKING:
@@ -107,49 +108,37 @@ def stability(
     flag(certify, "certify")
     point = operating_point(net, at, delays)
     joined, broken = wire_both(point)
-    closed = LinearNetwork.of(point, joined, "closed")
     opened = LinearNetwork.of(point, all_flows(point, broken), "open")
     hearing = {n: own for n, own in deviations(point, "open").items() if own.delays.size}
     # by class the poles are those of all flows, unless flows hear themselves
     by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
     _warn_without_loop(point, by_class)
-    parts = {"": closed, **closed.deviations()}
-    zeros = {name: system.count_unstable() for name, system in parts.items()}
-    poles = {**zeros, "": by_class.count_unstable()}  # differences are alike in both loops
+    counts = Counts.of(point, joined)
+    parts, times, unstable = counts.parts, counts.times, counts.unstable
+    poles = {**counts.zeros, "": by_class.count_unstable()}  # differences are alike in both loops
     poles |= {n: LinearNetwork.of(point, own).count_unstable() for n, own in hearing.items()}
-    times = _copies(point)
-    unstable, by_contour = (
-        sum(times[n] * getattr(c, kind) for n, c in zeros.items())
-        for kind in ("unstable", "by_contour")
-    )
+    by_contour = sum(times[n] * c.by_contour for n, c in counts.zeros.items())
     open_unstable = sum(times[n] * c.unstable for n, c in poles.items())
-    on_axis = sum(c.marginal + c.at_zero for c in zeros.values())
-    free, gone = left_out(point, zeros) if on_axis else ((), {})
     found = []
     for name, system in parts.items():
-        left = gone.get(name, 0)
+        left = counts.gone.get(name, 0)
         if not name or system.n_states > left:
             every = system.rightmost(roots + left)
             found.append(np.repeat(without_zeros(every, left) if left else every, times[name]))
-    on_axis -= sum(gone.values())
+    stable = unstable == 0 == counts.on_axis
     return StabilityReport(
-        stable=unstable == 0 and on_axis == 0,
-        marginal=unstable == 0 and on_axis > 0,
+        stable=stable,
+        marginal=unstable == 0 and not stable,
         unstable=unstable,
         encirclements=by_contour - open_unstable,
         open_unstable=open_unstable,
         rightmost_roots=_first(np.concatenate(found), roots),
-        margins=opened.margins(),
-        closed=closed,
+        margins=margins_of(opened, verdict=(stable, unstable)),
+        closed=parts[""],
         open=opened,
-        free=free,
+        free=counts.free,
         certificates=_certified(parts) if certify else {},
     )
-
-
-def _copies(point: Point) -> dict[str, int]:
-    """How often the roots of each part are those of the network: of the loop and of differences."""
-    return {"": 1, **{f.label: f.count - 1 for f in point.classes}}
 
 
 def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
@@ -189,8 +178,8 @@ def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
 
 
 NEARNESS: dict[str, Callable[[Margins], Any]] = {
-    "phase": lambda m: np.abs(m.phase),
-    "crossover": lambda m: np.abs(m.phase),
+    "phase": lambda m: np.abs(m.phase_nearest),
+    "crossover": lambda m: np.abs(m.phase_nearest),
     "gain_nearest": lambda m: np.maximum(m.gain_nearest, 1 / m.gain_nearest),
 }
 """By what a margin is taken of that part that is the nearest to its boundary, if not by itself."""
@@ -210,7 +199,7 @@ class Verdicts:
         Whole numbers, as there.
     gain_margin, phase_margin, delay_margin, modulus_margin, crossover, critical_gain, decay_rate :
     array of float (N,)
-        [1], [degrees], [s], [1], [rad/s], [1], [1/s], as there.
+        [1], [degrees], [s], [1], [rad/s], [1], [1/s], as there: margins of stable points alone.
     rightmost_root : array of complex (N,)
         The first of the characteristic roots [1/s].
     errors : dict of int to FluidccError
@@ -287,7 +276,7 @@ def verdicts_at(
     >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
     >>> found = verdicts_at(net, {"eta": find_target(net, "eta")}, {"eta": [0.4, 0.8, 3.0]})
     >>> found.stable, found.phase_margin.round(2)
-    (array([1., 1., 0.]), array([ 55.35,  38.51, -82.83]))
+    (array([1., 1., 0.]), array([55.35, 38.51,   nan]))
     """
     given = Parameters.of(net, targets, values)
     rest = equilibria_of(given, at)
@@ -344,20 +333,20 @@ def _judge(
     if not np.any(point.regulating) and not has_loop(joined[1]):  # of which it warns
         alone |= dict.fromkeys(rows.tolist(), "no flow hears of any other")
         return
+    root: Any = None
+    unstable, broken = np.zeros((2, len(rows)))
+    times = copies(point)
+    opened = {"": joined[1], **deviations(point, "open")}
+    for name, own in {"": joined[0], **deviations(point)}.items():
+        if name and not own.A.size:
+            continue
+        among, count = rightmost_of_stack(_blocks(own))
+        poles = right_of_axis(_blocks(opened[name]))
+        root = among if root is None else np.where(among.real > root.real, among, root)
+        unstable += np.where(count < 0, np.nan, times[name] * count)
+        broken += np.where(poles < 0, np.nan, times[name] * poles)
+    alone |= dict.fromkeys(rows[~np.isfinite(unstable + broken)].tolist(), UNSURE)
     if roots:
-        root: Any = None
-        unstable, broken = np.zeros((2, len(rows)))
-        times = _copies(point)
-        opened = {"": joined[1], **deviations(point, "open")}
-        for name, own in {"": joined[0], **deviations(point)}.items():
-            if name and not own.A.size:
-                continue
-            among, count = rightmost_of_stack(_blocks(own))
-            poles = right_of_axis(_blocks(opened[name]))
-            root = among if root is None else np.where(among.real > root.real, among, root)
-            unstable += np.where(count < 0, np.nan, times[name] * count)
-            broken += np.where(poles < 0, np.nan, times[name] * poles)
-        alone |= dict.fromkeys(rows[~np.isfinite(unstable + broken)].tolist(), UNSURE)
         for name, column in {
             "stable": unstable == 0, "marginal": 0.0, "unstable": unstable,
             "encirclements": unstable - broken,
@@ -365,7 +354,7 @@ def _judge(
         }.items():  # fmt: skip
             table[name][rows] = column
     if margins:
-        parts = [margins_of_stack(*_blocks(part)) for part in apart(point, joined[1])]
+        parts = [margins_of_stack(*_blocks(part), unstable) for part in apart(point, joined[1])]
         for name, (key, _) in MARGINS.items():
             values = np.array([getattr(part, key) for part in parts])
             # NaN, of a crossover that there is none of, stands beside an infinite phase.

@@ -387,8 +387,7 @@ def exact_margin(open_loop: DelayLTI) -> float:
     now.
     """
     found = open_loop.margins()
-    stable = open_loop.feedback().count_unstable().unstable == 0
-    return float(found.gain if stable else found.gain_down)
+    return float(found.gain_below if found.unstable else found.gain_above)
 
 
 def _no(name: str, why: str) -> Condition:

@@ -8,9 +8,9 @@ import numpy as np
 
 from fluidcc.base.arguments import explained, number, shown, whole
 from fluidcc.base.colours import BLACK, GREY, RED, colour
-from fluidcc.base.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.numerics.linear.dlti import DelayLTI
-from fluidcc.numerics.linear.margins import EigenLoci, Margins, eigenloci
+from fluidcc.numerics.linear.margins import EigenLoci, Margins, eigenloci, margins
 from fluidcc.plotting.common import axes_for, legend
 
 if TYPE_CHECKING:
@@ -43,8 +43,12 @@ def _loop(
     if isinstance(of, DelayLTI):
         if at != "flows":
             raise InvalidInput(f"at is {shown(at)}, but a DelayLTI is the return ratio itself")
-        margins = of.margins()  # refuses one that is not square
-        return eigenloci(of, low, high, SMOOTH), margins, ""
+        try:
+            found = of.margins()  # refuses one that is not square
+            title = found.verdict
+        except (Unsupported, Undecided):  # the loci are there all the same
+            found, title = margins(of, verdict=(False, 0)), "stability not settled"
+        return eigenloci(of, low, high, SMOOTH), found, title
     report = _report(of)
     return report.eigenloci(low, high, at, SMOOTH), report.margins, _verdict(report)
 
@@ -73,7 +77,8 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
     -------
     Axes
         Loci over positive frequencies (solid) and negative ones (dotted), arrows towards higher
-        frequency; the points at which gain, phase and modulus margins are read.
+        frequency; the points at which gain, phase and modulus margins are read, or, where the
+        closed loop is not stable, that of the critical gain.
 
     Raises
     ------
@@ -85,7 +90,7 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
     >>> import fluidcc as fc
     >>> ax = fc.plot.nyquist(fc.DelayLTI.transfer([2], [1, 1], delay=1.0))
     """
-    loci, margins, title = _loop(of, None, None, at)
+    loci, found, title = _loop(of, None, None, at)
     reach = number(reach, "reach", "a positive number", above=0.0)
     (one,) = axes_for(ax, 1, (7.6, 5.0))
     for k, locus in enumerate(loci.value):
@@ -99,7 +104,7 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
     dashed: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": "--"}
     one.plot(TURN.real, TURN.imag, **dashed, label="unit circle")
     one.plot([-1], [0], "+", color=RED, markersize=11, markeredgewidth=1.8, label="-1")
-    _mark_margins(one, margins)
+    _mark_margins(one, found)
     one.axhline(0, color=GREY, linewidth=0.5)
     one.axvline(0, color=GREY, linewidth=0.5)
     one.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="real part of \u03bb(L)",
@@ -131,10 +136,13 @@ def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
 
 
 def margin_points(m: Any) -> list[tuple[str, str, complex]]:
-    """Return where margins are read in a Nyquist plot: marker, label and point of each there is."""
+    """Return where margins are read in a Nyquist plot: marker, label and point of each there is;
+    of a loop that is not stable that of the gain at which a root is on the axis.
+    """
     points = []
-    if np.isfinite(m.gain) and m.gain > 0:
-        points.append(("o", f"gain margin {m.gain:.3g}", complex(-1 / m.gain)))
+    gain, name = (m.gain, "gain margin") if m.stable else (m.gain_nearest, "critical gain")
+    if np.isfinite(gain) and gain > 0:
+        points.append(("o", f"{name} {gain:.3g}", complex(-1 / gain)))
     if np.isfinite(m.phase) and np.isfinite(m.crossover):
         at = complex(-np.exp(1j * np.radians(m.phase)))
         points.append(("s", f"phase margin {m.phase:.3g}\u00b0", at))
@@ -148,11 +156,11 @@ def modulus_circle(m: Any) -> tuple[str, Any] | None:
     return f"modulus margin {m.modulus:.3g}", -1 + m.modulus * TURN
 
 
-def _mark_margins(one: Axes, margins: Margins) -> None:
+def _mark_margins(one: Axes, m: Margins) -> None:
     hollow: dict[str, Any] = {"color": RED, "markersize": 5, "fillstyle": "none"}
-    for marker, label, at in margin_points(margins):
+    for marker, label, at in margin_points(m):
         one.plot([at.real], [at.imag], marker, **hollow, label=label)
-    if circle := modulus_circle(margins):
+    if circle := modulus_circle(m):
         label, points = circle
         one.plot(points.real, points.imag, color=RED, linewidth=0.7, label=label)
 

@@ -9,12 +9,14 @@
                                       queueing_delay, backlog, arrival_rate, throughput,
                                       utilisation, link_loss
 ``stable``, ``gain_margin``, ...      a scalar of `fluidcc.stability`: stable, marginal,
-                                      encirclements, gain_margin, phase_margin, delay_margin,
-                                      modulus_margin, crossover
+                                      encirclements, crossover, and of stable points alone,
+                                      else NaN, gain_margin, phase_margin, delay_margin,
+                                      modulus_margin
 ``rightmost_root``, ``decay_rate``    the first of its characteristic roots (complex), and minus
                                       its real part
 ``critical_gain``                     factor on the gains of all flows, the nearest to one, that
-                                      brings a root to the axis; the equilibrium stays as it is
+                                      brings a root to the axis, stable or not; the equilibrium
+                                      stays as it is
 ``critical_eta``, ``critical_a.w``    value of a parameter at which stability is won or lost, the
                                       nearest to its present one: `fluidcc.stability_boundary`
 ``limit_cycle_period``                period of `fluidcc.limit_cycle` [s]

@@ -79,7 +79,8 @@ def test_verdict_margins_and_roots_are_those_of_flows_that_hardly_differ(which: 
     alike, apart = _both(which, roots=6)
     assert len(alike.point.classes) < len(apart.point.classes) == len(apart.point.net.flows)
     for name in SCALARS:
-        assert getattr(alike, name) == pytest.approx(getattr(apart, name), rel=1e-6), name
+        wanted = pytest.approx(getattr(apart, name), rel=1e-6, nan_ok=True)
+        assert getattr(alike, name) == wanted, name
     near = [np.sort_complex(np.round(r.rightmost_roots, 5)) for r in (alike, apart)]
     np.testing.assert_allclose(near[0], near[1], atol=2e-5)
     assert alike.unstable == alike.encirclements + alike.open_unstable

@@ -102,7 +102,8 @@ def test_only_what_is_asked_for() -> None:
     case = cases("dumbbell", 5)
     roots, margins = verdicts_at(*case, margins=False), verdicts_at(*case, roots=False)
     assert np.isnan([roots.phase_margin, margins.stable]).all()
-    assert not np.isnan([roots.stable, margins.phase_margin]).any()
+    assert not np.isnan([roots.stable, margins.critical_gain]).any()
+    np.testing.assert_array_equal(np.isnan(margins.phase_margin), roots.stable == 0)
 
 
 def test_a_state_that_the_search_leaves_out_has_its_bounds_too() -> None:

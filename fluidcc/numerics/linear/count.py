@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import Undecided, Unsupported
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.bounds import nilpotent
-from fluidcc.numerics.linear.compiled.zeros import LEVEL, rightmost_of_all
-from fluidcc.numerics.linear.pencil import Complex, pencils
+from fluidcc.numerics.linear.compiled.zeros import LEVEL, bound, rightmost_of_all, turns
+from fluidcc.numerics.linear.pencil import Complex, Pencil, pencils
 from fluidcc.numerics.linear.roots import OnContour, Search, half_box, winding
 from fluidcc.numerics.linear.wiring import Blocks, core_of, of_one_pattern
 
 RESOLUTION = 1e-9
 """Real parts below this, times 1/(longest delay) + abs(s), are not told from zero."""
+
+NEAR = 1e-8
+"""So near to the axis, as a part of the bound on all roots, a root is left to the full search."""
+NO_ROOTS = np.empty(0, complex)
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,36 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
         every[on_axis | right] / unit,
         RESOLUTION / unit,
     )
+
+
+def right_when_closed(block: Blocks) -> int:
+    """The number of roots right of the axis under negative unity feedback, where the argument
+    principle tells it at once; else -1, also where a root may be on the axis.
+    """
+    (m, p), n = block.ports, len(block.A)
+    # what is fed back is a channel without delay
+    B, C = np.hstack((block.B[:, m:], -block.B[:, :m])), np.vstack((block.C[p:], block.C[:p]))
+    D = np.vstack((block.D[p:], block.D[:p]))
+    D = np.hstack((D[:, m:], -D[:, :m]))
+    if not len(block.delays) or (D.any() and not nilpotent(np.abs(D))):
+        return -1
+    pencil = Pencil(Blocks(block.A, B, C, D, np.append(block.delays, np.zeros(m))))
+    frame, lags = pencil.frame[0], np.append(block.delays, np.zeros(m)) / pencil.time
+    halves = slice(n), slice(n, None)
+    parts = [np.ascontiguousarray(frame[i, j]) for i in halves for j in halves]
+    top = bound(*parts, lags, -NEAR) * 1.05 + 0.5
+    if not np.isfinite(top):
+        return -1
+    counts = []
+    for left in (-NEAR * (1 + top), NEAR * (1 + top)):
+        path = half_box(left, top, top)
+        around = -2 * turns(pencil.whole, pencil.table[0], path, NO_ROOTS, 1.0)[0]
+        if not abs(around - np.round(around)) < 0.02:
+            return -1
+        counts.append(round(around))
+        if not counts[0]:
+            return 0
+    return counts[0] if counts[0] == counts[1] else -1
 
 
 # --- Roots of many systems of one shape, each found by itself, in compiled loops -----------------

@@ -15,7 +15,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.tables import in_html
 from fluidcc.numerics.linear.bounds import difference_norm
 from fluidcc.numerics.linear.count import RootCount, count_right
-from fluidcc.numerics.linear.margins import Margins, margins
+from fluidcc.numerics.linear.margins import Margins, margins, verdict_of
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.respond import respond
 from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
@@ -280,6 +280,8 @@ class DelayLTI:
     def margins(self, channel: str | int | None = None, at: str = "ports") -> Margins:
         """Gain, phase, delay and modulus margins of a loop, with their frequencies.
 
+        They are NaN where the closed loop is not stable; see `Margins`.
+
         Parameters
         ----------
         channel : str or int, optional
@@ -298,6 +300,8 @@ class DelayLTI:
             The return ratio is not square, or the block has no delayed signal.
         UnknownName
             There is no such channel, or no such place.
+        Unsupported, Undecided
+            Whether the closed loop is stable cannot be told: as `count_unstable`.
 
         Notes
         -----
@@ -317,6 +321,10 @@ class DelayLTI:
         """
         choice(at, "at", ("ports", "delays"))
         return margins(self if at == "ports" else self._at_delays(), channel)
+
+    def _closed_verdict(self) -> tuple[bool, int]:
+        """Whether the loop closed by ``u = -y`` is stable, and its roots right of the axis."""
+        return verdict_of(self._block)
 
     @explained
     def step(self, t: ArrayLike) -> Matrix:

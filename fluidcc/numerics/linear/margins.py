@@ -12,34 +12,64 @@ import numpy as np
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
+from fluidcc.numerics.linear.count import count_right, right_when_closed
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.roots import Search
+from fluidcc.numerics.linear.wiring import Blocks, wire
+
+READ = (
+    "gain_above", "gain_below", "gain_nearest", "phase_nearest", "delay", "modulus", "ms", "mt",
+    "phase_lag", "phase_lead", "crossover", "phase_crossover", "phase_crossover_down",
+    "delay_crossover", "modulus_frequency", "mt_frequency",
+)  # fmt: skip
+"""What is read off the eigenloci, in the order of `judge`."""
+OF_THE_LOOP = (
+    "gain_above", "gain_below", "gain_nearest", "phase_nearest", "crossover", "phase_crossover",
+    "phase_crossover_down",
+)  # fmt: skip
+"""Of these, what an unstable loop has too; all others are NaN then."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Margins(InTable):
-    """How far a loop is from its stability boundary; infinite where it never reaches it.
+    """What a stable loop tolerates; and, of any loop, the gains at which a root reaches the axis.
 
-    All are distances to the nearest boundary, whichever side of it the loop is on: of a stable loop
-    they are what it tolerates. A common factor in all channels meets the boundary where an
-    eigenlocus passes through -1 / factor, so gain, phase and delay are read off the eigenloci,
-    never off the determinant.
+    A margin is a number only where the closed loop is stable: without roots right of the imaginary
+    axis or on it. Elsewhere `gain`, `gain_down`, `phase`, `phase_lag`, `phase_lead`, `delay`,
+    `modulus`, `ms` and `mt` are NaN, with their frequencies. It is infinite where no such change
+    makes the loop unstable.
+
+    A common factor in all channels meets the boundary where an eigenlocus passes through -1 /
+    factor, so gain, phase and delay are read off the eigenloci, never off the determinant.
 
     Attributes
     ----------
+    stable : bool
+        Whether the closed loop is.
+    unstable : int
+        Its roots right of the axis. With none, a loop that is not stable is marginal: a root is on
+        the axis to the resolution of the numbers.
     gain : float
-        The least factor above one that brings a root to the axis. It is looked for up to a hundred
+        The least factor above one that makes the loop unstable. It is looked for up to a hundred
         times the fastest pole and twelve over the shortest delay; a factor above ten that is met
         only beyond that is inf. So is one above 1e12: where the parts of a loop cancel, rounding
         leaves loci of that size.
     gain_down : float
-        The largest factor below one that does; zero if none does.
+        The largest factor below one that does; zero if none does. Where one does, the loop is
+        conditionally stable.
+    gain_above, gain_below : float
+        The factors next to one that bring a root to the axis, also of a loop that is unstable. Past
+        one of them it may be stable: ``(loop * factor).feedback().count_unstable()`` tells.
     gain_nearest : float
         Of these two the one nearer to one as a ratio, which is what python-control calls the gain
         margin.
+    phase_nearest : float
+        The same of rotations [degrees], also of a loop that is unstable: see `phase`.
     phase : float
-        The least rotation of all channels that does [degrees], with python-control's sign: positive
-        for a lag.
+        The least rotation of all channels that makes it unstable [degrees], with python-control's
+        sign: positive for a lag, negative for a lead.
+    phase_lag, phase_lead : float
+        The least lag and the least lead that do [degrees].
     delay : float
         The least extra delay in all channels that does [s].
     modulus : float
@@ -49,21 +79,28 @@ class Margins(InTable):
         Peaks of the largest singular value of the sensitivity ``(I + L)^-1`` and of ``L (I +
         L)^-1``.
     crossover : float
-        Frequency at which the phase margin is read [rad/s]; NaN if no eigenlocus has modulus one.
-    phase_crossover, phase_crossover_down, delay_crossover, modulus_frequency, mt_frequency : float
-        Frequencies of `gain`, `gain_down`, `delay`, `modulus` (and `ms`), `mt` [rad/s].
+        Frequency at which an eigenlocus has modulus one, the one at which the phase margin is read
+        [rad/s]; NaN if none has.
+    phase_crossover, phase_crossover_down : float
+        Frequencies of `gain_above`, `gain_below` [rad/s].
+    delay_crossover, modulus_frequency, mt_frequency : float
+        Frequencies of `delay`, `modulus` (and `ms`), `mt` [rad/s].
     crossovers : array of float
         Every frequency at which an eigenlocus has modulus one [rad/s]; empty for a stack.
     """
 
-    gain: Any
-    gain_down: Any
+    stable: Any
+    unstable: Any
+    gain_above: Any
+    gain_below: Any
     gain_nearest: Any
-    phase: Any
+    phase_nearest: Any
     delay: Any
     modulus: Any
     ms: Any
     mt: Any
+    phase_lag: Any
+    phase_lead: Any
     crossover: Any
     phase_crossover: Any
     phase_crossover_down: Any
@@ -73,9 +110,63 @@ class Margins(InTable):
     crossovers: Floats
 
     _shown = (
-        "gain", "gain_down", "phase [deg]", "delay [s]", "modulus", "ms", "mt", "crossover [rad/s]",
+        "verdict", "unstable", "gain", "gain_down", "gain_nearest", "phase_lag [deg]",
+        "phase_lead [deg]", "delay [s]", "modulus", "ms", "mt", "crossover [rad/s]",
         "phase_crossover [rad/s]", "delay_crossover [rad/s]", "modulus_frequency [rad/s]",
     )  # fmt: skip
+
+    @property
+    def gain(self) -> Any:
+        """The least factor above one that makes the loop unstable; see the class."""
+        return _where(self.stable, self.gain_above)
+
+    @property
+    def gain_down(self) -> Any:
+        """The largest factor below one that makes the loop unstable; see the class."""
+        return _where(self.stable, self.gain_below)
+
+    @property
+    def phase(self) -> Any:
+        """The least rotation that makes the loop unstable [degrees]; see the class."""
+        return _where(self.stable, self.phase_nearest)
+
+    @property
+    def verdict(self) -> str:
+        """``"stable"``, ``"conditionally stable"``, ``"marginal"`` or ``"unstable"``."""
+        if self.stable:
+            return "conditionally stable" if self.gain_below > 0 else "stable"
+        return "unstable" if self.unstable else "marginal"
+
+    def __repr__(self) -> str:
+        if np.ndim(self.stable):
+            return f"Margins({np.sum(self.stable)} of {np.size(self.stable)} loops are stable)"
+        if not self.stable:
+            roots = f", {self.unstable} roots right of the axis" if self.unstable else ""
+            return f"Margins({self.verdict}{roots}: gain_nearest {self.gain_nearest:.5g})"
+        return f"Margins({self.verdict}: {', '.join(told(self))}, modulus {self.modulus:.5g})"
+
+
+def told(m: Margins) -> list[str]:
+    """Gain, phase and delay margins of a stable loop in words; both ways where both count."""
+    down = f" (and {m.gain_down:.4g})" if m.gain_down else ""
+    lag = f"{m.phase_lag:.4g} deg"
+    if m.phase < 0 or m.gain_down:  # a lead may be nearer to the boundary than a lag
+        lag += f" of lag and {m.phase_lead:.4g} deg of lead"
+    gain, delay = f"gain margin {m.gain:.4g}{down}", f"delay margin {m.delay:.4g} s"
+    return [gain, f"phase margin {lag}", delay]
+
+
+def _where(stable: Any, value: Any) -> Any:
+    return np.where(stable, value, np.nan) if np.ndim(stable) else value if stable else np.nan
+
+
+def _margins(read: Any, every: Floats, stable: Any, unstable: Any) -> Margins:
+    """Margins of what was read off, without those that a loop which is not stable has not."""
+    found = {
+        name: value if name in OF_THE_LOOP else _where(stable, value)
+        for name, value in zip(READ, read, strict=True)
+    }
+    return Margins(stable=stable, unstable=unstable, **found, crossovers=every)
 
 
 @dataclass(frozen=True)
@@ -90,7 +181,9 @@ class EigenLoci(InTable):
     _shown = ("omega [rad/s]", "value")
 
 
-def margins(loop: Any, channel: str | int | None = None) -> Margins:
+def margins(
+    loop: Any, channel: str | int | None = None, verdict: tuple[bool, int] | None = None
+) -> Margins:
     """Margins of the open loop `loop` under negative unity feedback.
 
     Parameters
@@ -100,30 +193,48 @@ def margins(loop: Any, channel: str | int | None = None) -> Margins:
     channel : str or int, optional
         A named input: margins of its own scalar loop, with all others closed. All channels together
         without it.
+    verdict : (bool, int), optional
+        Whether the closed loop is stable, and how many roots it has right of the axis, where that
+        is known.
 
     Raises
     ------
     InvalidInput
-        The loop is not square, or closing the other channels is an algebraic loop.
+        The loop is not square, or closing it is an algebraic loop.
     UnknownName
         There is no such channel.
+    Unsupported, Undecided
+        Whether the closed loop is stable cannot be told: as `DelayLTI.count_unstable`.
     """
     if loop.n_inputs != loop.n_outputs or not loop.n_inputs:
         raise InvalidInput(
             f"a return ratio is square, here {loop.n_outputs} outputs and {loop.n_inputs} inputs"
         )
+    stable, unstable = loop._closed_verdict() if verdict is None else verdict
     if channel is not None:
         loop = one_channel(loop, channel)
     found, every = _judged(loop.pencil)
-    return Margins(*(*found[0].tolist(), np.sort(every)))
+    return _margins(found[0].tolist(), np.sort(every), stable, unstable)
 
 
-def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats) -> Margins:
+def verdict_of(block: Blocks) -> tuple[bool, int]:
+    """Whether a loop is stable under negative unity feedback, and its roots right of the axis."""
+    if (count := right_when_closed(block)) >= 0:
+        return count == 0, count
+    m, _ = block.ports
+    found = count_right(Search(wire(block, -np.eye(m), np.empty((m, 0)), np.empty((0, m)))))
+    return found.stable, found.unstable
+
+
+def margins_of_stack(
+    A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats, unstable: Floats
+) -> Margins:
     """Margins of many loops of one pattern at once: arrays as of `DelayLTI` with a leading axis,
     one value a loop.
 
-    Delays must be positive. Every attribute of the result is an array, `crossovers` is empty. What
-    is found of a loop does not depend on those beside it.
+    Delays must be positive. `unstable` has the roots of each closed loop right of the axis, on
+    which it has none. Every attribute of the result is an array, `crossovers` is empty. What is
+    found of a loop does not depend on those beside it.
 
     Raises
     ------
@@ -137,7 +248,7 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
         or not len(block.A)
         or m != p
         or m < 1
-        or len({len(part) for part in block}) > 1
+        or len({len(part) for part in (*block, unstable)}) > 1
     ):
         raise InvalidInput(
             f"a stack of square loops needs arrays with one leading axis; got shapes "
@@ -148,13 +259,11 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
     found = np.empty((MARGINS, len(block.A)))
     for rows, pencil in pencils(block):
         found[:, rows] = _judged(pencil)[0].T
-    return Margins(*(*found, np.empty(0)))
+    return _margins(found, np.empty(0), unstable == 0, unstable)
 
 
 def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
-    """The margins of each system in the order of the fields of `Margins`, and the crossovers of
-    the last one.
-    """
+    """What is read off each system in the order of `READ`, and the crossovers of the last one."""
     parts = pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
     found: tuple[Floats, Floats] = judge(*pencil.loop, *parts)
     return found

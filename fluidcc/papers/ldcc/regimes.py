@@ -148,7 +148,7 @@ def several_bottlenecks() -> Found:
         fifo=fifo,
         frozen=frozen,
         gain_fifo=margins(linearize(net, "open", delays="fifo")).gain,
-        gain_frozen=margins(linearize(net, "open", delays="frozen")).gain_down,
+        gain_frozen=margins(linearize(net, "open", delays="frozen")).gain_below,
     )
 
 

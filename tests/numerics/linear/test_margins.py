@@ -12,7 +12,8 @@ from scipy.optimize import brentq, linear_sum_assignment
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.loci import assign
-from fluidcc.numerics.linear.margins import eigenloci, margins
+from fluidcc.numerics.linear.margins import eigenloci
+from fluidcc.numerics.linear.margins import margins as margins_of
 
 transfer = fc.DelayLTI.transfer
 CASES = {
@@ -22,6 +23,11 @@ CASES = {
     "conditionally stable": transfer(8 * np.poly([-1, -1.2]), [1, 0, 0, 0], 0.02),
     "resonant": transfer([0.4], [1, 0.05, 1], 0.1) * transfer([1], [1, 0.5]),
 }
+
+
+def margins(loop: fc.DelayLTI, channel: Any = None) -> Any:
+    """What is read off any loop, as of a stable one."""
+    return margins_of(loop, channel, (True, 0))
 
 
 def network(seed: int, flows: int = 3, links: int = 1) -> fc.DelayLTI:
@@ -231,6 +237,7 @@ def test_any_system_says_its_margins_those_of_a_delayed_integrator_in_closed_for
 ) -> None:
     loop = transfer([k], [1, 0], tau)
     for found in (loop.margins(), loop.margins("u0"), loop.feedback().margins(at="delays")):
+        assert found.stable
         assert found.gain == pytest.approx(np.pi / (2 * k * tau), rel=1e-10)
         assert found.phase == pytest.approx(90 - np.degrees(k * tau), rel=1e-10)
         assert found.delay == pytest.approx(np.pi / (2 * k) - tau, rel=1e-10)
@@ -240,6 +247,39 @@ def test_any_system_says_its_margins_those_of_a_delayed_integrator_in_closed_for
         assert found.phase_crossover == pytest.approx(np.pi / (2 * tau), rel=1e-10)
         value = k * np.exp(-1j * tau * found.modulus_frequency) / (1j * found.modulus_frequency)
         assert found.modulus == pytest.approx(abs(1 + value), rel=1e-10)
+
+
+@pytest.mark.parametrize("of", [*CASES, *range(4)])
+def test_only_a_stable_loop_has_margins_and_the_verdict_is_that_of_its_roots(of: str | int) -> None:
+    loop = CASES[of] if isinstance(of, str) else network(of, 3, 1 + of % 2)
+    edges = margins(loop)
+    for factor in (0.5, edges.gain_below, 0.99, edges.gain_above * 1.01, edges.gain_above, 8.0):
+        if not 0 < factor < np.inf:
+            continue
+        one, count = loop * factor, (loop * factor).feedback().count_unstable()
+        found = one.margins()
+        verdict = "unstable" if count.unstable else "stable" if count.stable else "marginal"
+        assert found.verdict.split()[-1] == verdict
+        assert (found.stable, found.unstable) == (count.stable, count.unstable)
+        assert repr(found).startswith(f"Margins({found.verdict}")
+        own = (found.gain, found.gain_down, found.phase, found.phase_lag, found.phase_lead,
+               found.delay, found.modulus, found.ms, found.mt)  # fmt: skip
+        assert np.isnan(own).all() != count.stable
+        assert found.gain_nearest == pytest.approx(margins(one).gain_nearest, rel=1e-12)
+        assert one.margins("u0").stable == count.stable
+
+
+@pytest.mark.parametrize("loop", [
+    transfer([0.1], [1, 0.05, 1], 2.0) * transfer([1], [1, 0.5]), CASES["conditionally stable"],
+])  # fmt: skip
+def test_where_a_lead_or_less_gain_may_make_it_unstable_both_ways_are_said(loop: Any) -> None:
+    found = loop.margins()
+    lag = np.degrees(np.angle([-loop.frequency_response([w])[0, 0, 0] for w in found.crossovers]))
+    assert found.phase_lead == pytest.approx((-lag % 360).min())
+    assert found.phase_lag == pytest.approx((lag % 360).min())
+    assert found.phase in (found.phase_lag, -found.phase_lead)
+    assert f"{found.phase_lead:.4g} deg of lead" in repr(found)
+    assert found.verdict == ("conditionally stable" if found.gain_down else "stable")
 
 
 def test_broken_at_its_delays_a_loop_tolerates_just_so_much_more_delay_in_all_of_them() -> None:

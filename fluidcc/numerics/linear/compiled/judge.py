@@ -212,9 +212,9 @@ def _bottom(low, high, a, b, da, db):  # type: ignore[no-untyped-def]
 # --- the margins ----------------------------------------------------------------------------------
 
 
-# that are read off, in the order of the fields of `fluidcc.numerics.linear.margins.Margins`
-MARGINS = 14
-FREQUENCIES = 8  # from this one on they are frequencies
+# that are read off, in the order of `fluidcc.numerics.linear.margins.READ`
+MARGINS = 16
+FREQUENCIES = 10  # from this one on they are frequencies
 DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
 STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
@@ -285,10 +285,10 @@ def _margins(loop, ahead):  # type: ignore[no-untyped-def]
     if down < 1 / VAST:
         down, down_at = 0.0, np.nan
     nearest = up if down == 0 or up <= 1 / down else down
-    phase, phase_at, delay, delay_at = _phases(found)
+    lag, lead, phase, phase_at, delay, delay_at = _phases(found)
     ms = 1 / max(modulus, np.finfo(np.float64).tiny)
     best = (
-        up, down, nearest, phase, delay, modulus, ms, mt,
+        up, down, nearest, phase, delay, modulus, ms, mt, lag, lead,
         phase_at, up_at, down_at, delay_at, modulus_at, mt_at,
     )  # fmt: skip
     return best, found.omega[found.kind == CIRCLE]
@@ -369,9 +369,10 @@ def _gains(found, still):  # type: ignore[no-untyped-def]
 
 @njit(counted=False)
 def _phases(found):  # type: ignore[no-untyped-def]
-    """The least lag or lead [degrees] and its frequency, and the least extra delay and its
-    frequency.
+    """The least lag, the least lead, that of both which is less, negative for a lead [degrees], and
+    its frequency; the least extra delay and its frequency.
     """
+    most_lag, most_lead = np.inf, np.inf
     phase, phase_at, delay, delay_at = np.inf, np.nan, np.inf, np.nan
     for k in range(len(found.kind)):
         if found.kind[k] != CIRCLE:
@@ -380,7 +381,10 @@ def _phases(found):  # type: ignore[no-untyped-def]
         lag = np.angle(-found.value[k])  # in (-pi, pi]: the lag that brings the locus to -1
         if abs(lag) < abs(phase):
             phase, phase_at = lag, omega
+        most_lag = min(most_lag, lag if lag >= 0 else lag + 2 * np.pi)
+        most_lead = min(most_lead, -lag if lag <= 0 else 2 * np.pi - lag)
         wait = (lag + 2 * np.pi if lag < -1e-12 else max(lag, 0.0)) / omega
         if wait < delay:
             delay, delay_at = wait, omega
-    return np.degrees(phase), phase_at, delay, delay_at
+    turns = np.degrees(most_lag), np.degrees(most_lead), np.degrees(phase)
+    return turns[0], turns[1], turns[2], phase_at, delay, delay_at
