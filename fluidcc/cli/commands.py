@@ -6,9 +6,12 @@ import argparse
 import json
 import math
 import tomllib
+import webbrowser
 from collections.abc import Sequence
+from errno import EADDRNOTAVAIL
 from importlib import import_module
 from pathlib import Path
+from socket import gaierror
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.base.arguments import whole
@@ -140,23 +143,29 @@ def run_doctor(args: argparse.Namespace) -> Said:
 
 
 def run_explore(args: argparse.Namespace) -> None:
+    from fluidcc.explorer.access import url
     from fluidcc.explorer.app import serve
     from fluidcc.network.scenarios import Scenario
 
     source = None if args.scenario is None else Scenario.load(args.scenario)
     port = whole(args.port, "--port", least=0, most=65535)
     try:
-        server = serve(source, port)
-    except OSError:
+        server = serve(source, port, args.host)
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, UnicodeError | gaierror) or error.errno == EADDRNOTAVAIL:
+            raise InvalidInput(
+                f"--host {args.host} is no address of this machine; leave it out for this machine "
+                "alone, or give 0.0.0.0 for all that reach it"
+            ) from None
         raise InvalidInput(
             f"--port {port} cannot be used, as another program may use it; give another number, "
             "or leave it out for any that is free"
         ) from None
-    address = f"http://localhost:{server.port}"
+    address = url(args.host, server.port)
     said = json.dumps({"address": address}) if args.json else f"explorer: {address} until Ctrl-C"
     print(said, flush=True)
     if not args.no_browser:
-        server.show("/")
+        webbrowser.open(address)
     server.start()
     server.io_loop.start()
 

@@ -151,6 +151,12 @@ def _runs(commands: Any) -> None:
     )  # fmt: skip
     _add_scenario(seen, nargs="?")
     seen.add_argument("--port", type=int, default=0, help="of the page (default: any that is free)")
+    seen.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on (default: that of this machine alone); whoever reaches another "
+        "one can use the page",
+    )
     seen.add_argument("--no-browser", action="store_true", help="only print the page's address")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,9 @@ import panel as pn
 
 from fluidcc.analysis.report import rows_of
 from fluidcc.base.arguments import explained
-from fluidcc.base.errors import FluidccError
+from fluidcc.base.errors import FluidccError, InvalidInput, warn
 from fluidcc.base.tables import in_html
+from fluidcc.explorer.access import HERE, guard, is_local
 from fluidcc.explorer.board import Board, Knob
 from fluidcc.explorer.scene import Scene, draw_chart
 from fluidcc.explorer.views import Loci, Map, Plane, Series
@@ -54,7 +56,7 @@ class Explorer:
         self.board = Board.of(source, until)
         self.scene = self._scene()
         self.pinned: list[tuple[str, Any]] = []
-        self._due = False
+        self._due = self._listing = False
         self._map_is_of = self._map_says = ""  # what the chart was drawn of, and what it lacks
         self._make_views()
         self.controls = pn.Column(**WIDE)
@@ -101,13 +103,16 @@ class Explorer:
         source, until = (name, None) if name else self.given
         self._scenario = name
         self.pinned.clear()
+        self.map.clear()
         self.board = Board.of(source, until)
         self._rebuilt(lambda: None)
 
     def _rebuilt(self, change: Any) -> None:
         change()
         self._make_controls()
+        self._listing = True  # what there is to choose from, before the scene is of the new network
         self._list_axes()
+        self._listing = False
         self.changed()
 
     def _turn(self, knob: Knob, value: float) -> None:
@@ -131,12 +136,11 @@ class Explorer:
         self.loci, self.plane, self.map = Loci(), Plane(), Map()
         self.report, self.rest = (pn.pane.HTML("", stylesheets=[TABLES]) for _ in range(2))
         self.axes = [
-            _watched(pn.widgets.Select(label=f"{a} axis", **WIDE), lambda _: self._show())
+            _watched(pn.widgets.Select(label=f"{a} axis", **WIDE), lambda _: self._axis_chosen())
             for a in ("horizontal", "vertical")
         ]
         again = _button("draw the chart", self._draw_map, color="primary")
-        self.codes = [pn.widgets.CodeEditor(language=kind, readonly=True, height=330, **WIDE)
-                      for kind in ("python", "toml")]  # fmt: skip
+        self.codes = [pn.pane.Str("", **WIDE) for _ in ("python", "toml")]
         data = pn.widgets.FileDownload(
             callback=self._data, filename="run.csv", label="save the data", **WIDE
         )
@@ -220,7 +224,7 @@ class Explorer:
         self.rest.object = self.scene.rest._repr_html_()
 
     def _show_code(self) -> None:
-        self.codes[0].value, self.codes[1].value = self.board.python(), self.board.toml()
+        self.codes[0].object, self.codes[1].object = self.board.python(), self.board.toml()
 
     def _pin(self) -> None:
         self.pinned.append((f"pin {len(self.pinned) + 1}", self.scene.run))
@@ -255,6 +259,10 @@ class Explorer:
             if one.value not in knobs:
                 one.value = usual
 
+    def _axis_chosen(self) -> None:
+        if not self._listing:
+            self._show()
+
     def _chosen(self) -> list[Knob] | None:
         """The knobs of both axes, if they are two."""
         knobs, names = self._knobs(), [one.value for one in self.axes]
@@ -272,10 +280,11 @@ class Explorer:
             self.map_note.object = self._map_says
 
     def _map_of(self) -> str:
-        """What a chart depends on: all but the two parameters on its axes."""
-        board = Board.of(self.scene.net)
+        """What a chart depends on: all but the two parameters on its axes, and the run's end."""
+        board = Board(deepcopy(self.board.table))
         for knob in self._chosen() or ():
             board.put(knob.place, 0.0)
+        board.put(("until",), 0.0)
         return f"{board.table} {[one.value for one in self.axes]}"
 
     def _draw_map(self) -> None:
@@ -314,6 +323,17 @@ def _slider(name: str, value: float, ends: tuple[float, float]) -> Any:
     )  # fmt: skip
 
 
+class Page(pn.Row):
+    """The explorer in a cell of a notebook; `show` opens it in a browser from elsewhere."""
+
+    def show(self, port: int = 0, host: str = HERE) -> None:  # type: ignore[override]
+        """Serve this page until Ctrl-C, to the browsers of this machine alone by default."""
+        server = serve(self, port, host)
+        server.show("/")
+        server.start()
+        server.io_loop.start()
+
+
 @explained
 def explore(net: Any = None, until: float | None = None) -> Any:
     """Return a page in a notebook cell on which a network is changed by sliders.
@@ -328,7 +348,8 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     Returns
     -------
     panel.Row
-        It shows itself in Jupyter. ``fluidcc explore`` opens the same in a browser.
+        It shows itself in Jupyter, with the network or without. ``fluidcc explore`` opens the same
+        in a browser.
 
     Raises
     ------
@@ -340,14 +361,14 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     >>> import fluidcc as fc
     >>> page = fc.explore(fc.dumbbell([fc.LDCC, fc.NADA], {"capacity": "3 Mbit/s"}, rtt="50 ms"))
     """
-    pn.extension("codeeditor", notifications=False)
+    pn.extension(inline=True, notifications=False)
     made = Explorer(net, until)
-    return pn.Row(pn.Column(made.controls, width=330), made.main, **WIDE)
+    return Page(pn.Column(made.controls, width=330), made.main, **WIDE)
 
 
 def page(source: Any = None) -> Any:
     """Return the explorer as a page of its own, for ``panel.serve``."""
-    pn.extension("codeeditor")
+    pn.extension()
     made = Explorer(source)
     dark = pn.state.session_args.get("theme") == [b"dark"]
     other = pn.pane.HTML(f"<a href='?theme={'default' if dark else 'dark'}' "
@@ -360,9 +381,30 @@ def page(source: Any = None) -> Any:
     return made_page
 
 
-def serve(source: Any = None, port: int = 0) -> Any:
-    """Return a server of the explorer on this machine, which is to be started."""
-    return pn.serve(
-        lambda: page(source), port=port, show=False, start=False, verbose=False,
+def serve(source: Any = None, port: int = 0, host: str = HERE) -> Any:
+    """Return a server of the explorer, which is to be started.
+
+    Parameters
+    ----------
+    source : optional
+        As for `explore`; or a page of `explore` itself.
+    port : int
+        Of the page; 0 for any that is free.
+    host : str
+        Address of this machine that it listens on; by default the one that no other machine
+        reaches.
+    """
+    if not host or not isinstance(host, str):
+        raise InvalidInput(f"host is {host!r}; give an address of this machine, such as {HERE!r}")
+    shown = source if isinstance(source, Page) else lambda: page(source)
+    server = pn.serve(
+        shown, port=port, address=host, show=False, start=False, verbose=False,
         title="fluidcc explorer",
     )  # fmt: skip
+    guard(server, host)
+    if not is_local(host):
+        warn(
+            f"whoever reaches {host} can use this page and this machine's cores; leave the host "
+            "out for this machine alone"
+        )
+    return server

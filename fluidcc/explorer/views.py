@@ -197,6 +197,12 @@ class Map:
         )
         self.figure.title.text = "green: stable; red: unstable; grey: no verdict"
 
+    def clear(self) -> None:
+        """Show nothing: there is no chart of this network yet."""
+        self.cells.data = _columns(("x", "y", "w", "h", "stable"), [])
+        self.curve.data = self.here.data = {"x": [], "y": []}
+        self.figure.title.text = TITLE
+
     def mark(self, x: Any, y: Any) -> None:
         """Show where the knobs are now."""
         self.here.data = {"x": [x.value / x.size], "y": [y.value / y.size]}

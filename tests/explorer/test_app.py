@@ -48,7 +48,7 @@ def test_each_view_follows_a_slider(three: Explorer, tab: int) -> None:
             str((
                 [s.data["ys"] for s in three.series.sources], three.loci.lines.data["ys"],
                 three.plane.points.data["x"], three.report.object, three.map.here.data,
-                three.rest.object, three.codes[0].value,
+                three.rest.object, three.codes[0].object,
             ))
         )  # fmt: skip
     moves = tab != TABS.index("chart")  # the axes shown there are others
@@ -125,7 +125,7 @@ def test_every_law_can_be_looked_at(two: Explorer, law: str) -> None:
     slider(two, "flow2", "law").value = law
     for tab in range(len(TABS)):
         two.tabs.active = tab  # an error that is not the library's would end this
-    assert f"fc.{law}" in two.codes[0].value
+    assert f"fc.{law}" in two.codes[0].object
 
 
 @pytest.mark.slow
@@ -139,6 +139,26 @@ def test_another_network_and_another_law_are_chosen(three: Explorer) -> None:
     slider(made, "flow1", "law").value = "FAST"
     assert made.board.network().flows["flow1"].law == fc.FAST
     assert slider(made, "flow1", "gamma").value == 0.5
+
+
+@pytest.mark.slow
+def test_the_network_may_change_while_the_chart_is_open() -> None:
+    made = Explorer()
+    made.tabs.active = TABS.index("chart")
+    made._draw_map()
+    assert len(made.map.cells.data["x"]) > 0
+    for name in ("two flows of LDCC", *fc.scenarios):
+        made.controls.objects[0].value = name
+        net = Board.of().network() if name not in fc.scenarios else fc.scenarios[name].net
+        assert made.scene.net == net
+        assert {one.value for one in made.axes} <= {*made._knobs()}
+        if name != "two flows of LDCC":
+            assert len(made.map.cells.data["x"]) == 0
+            assert "not of this network" in made.map_note.object
+    made.controls.objects[0].value = "two flows of LDCC"
+    made._rebuilt(made.board.drop_flow)
+    made._rebuilt(made.board.drop_flow)
+    assert made.board.network() == made.scene.net
 
 
 def test_it_is_a_page_and_a_cell_of_a_notebook() -> None:
