@@ -28,6 +28,7 @@ from fluidcc.laws.kernels import (
     law_names,
 )
 from fluidcc.numerics.fluid import state as s
+from fluidcc.numerics.fluid.reads import EARLY
 from fluidcc.numerics.fluid.records import NODE_WEIGHTS
 from fluidcc.numerics.tableaus import TSIT5
 from fluidcc.simulation.layout import Group, Layout, acts, compared_quartics
@@ -253,7 +254,8 @@ class _PassText:
         if self.frozen:
             of, sought, tol = -1, f"{leave} - off{n}, cap{link}", f"tl_{tag}"
         elif self.scheduled[link]:
-            sought = f"work(run, {link}, {leave} - off{n})"
+            sign = "" if (TIMES | NODES)[tag] < EARLY else "-"
+            sought = f"work(run, {link}, {leave} - off{n}, {sign}tl_{tag})"
         known = f"k{n}, r{n}, lo{n}, hi{n}"
         return [
             f"v{n}_{tag}, c{n}_{tag} = {sought}",

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from fluidcc.laws import Law, Tick
 from fluidcc.laws.kernels import bound_switches, count_switches, event_kernel_address
+from fluidcc.laws.steady import trackers
 from fluidcc.network.patterns import Modulated
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout, acts, inverse
-from fluidcc.symbols import REPORTING, symbols_of
+from fluidcc.symbols import REPORTING, packet, symbols_of
 
 # from where to where, and what: numbers, or one for all of these places
 _Part = tuple[int, int, Any]
@@ -144,6 +145,24 @@ def add_maps(into: Arrays, at: Layout) -> None:
         flow_stride=[g.size for g in at.groups for _ in g.members],
         flow_states=[len(g.own) for g in at.groups for _ in g.members],
     )
+
+
+def add_accounts(into: Arrays, at: Layout) -> None:
+    """States that keep account, where a link may drop all that comes while its queue drains."""
+    rows: list[int] = []
+    parts: list[float] = []
+    dropping = at.frozen is None and any(acts(link.law) & s.DROPS for link in at.links)
+    for g in at.groups if dropping else ():
+        for z, account in trackers(g.law).items():
+            for n, i in enumerate(g.members):
+                known = {**at.flows[i].law.params, packet: at.flows[i].packet}
+                least = g.law.lower.get(z, -math.inf)
+                rows += [i, g.states + g.own.index(z) * g.size + n]
+                parts += [float(f.subs(known)) for f in (account.delay, account.data)]
+                parts.append(float(least) if getattr(least, "is_number", False) else -math.inf)
+    into.set(n_accounts=len(rows) // 2)
+    into.put(account=rows, account_part=parts)
+    into.room("heard", 2 * len(at.classes), -math.inf)
 
 
 # the links of a network stay as they are while its numbers change, as they do in a sweep

@@ -16,6 +16,7 @@ from fluidcc.numerics.fluid.fixed_point import memory
 from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics, parameters
 from fluidcc.simulation.tables import (
     Arrays,
+    add_accounts,
     add_capacities,
     add_changes,
     add_maps,
@@ -66,6 +67,7 @@ class Workspace(Arrays):
         self._rooms()
         add_nodes(self, at)
         add_maps(self, at)
+        add_accounts(self, at)
         add_capacities(self, at, since)
         changes, self.rates_before = collect_changes(at, patterns, since)
         add_changes(self, at, changes)

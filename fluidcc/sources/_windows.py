@@ -35,7 +35,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sympy import Heaviside, Max, Symbol, sympify
+from sympy import Float, Heaviside, Max, Symbol, sympify
 
 from fluidcc.laws import Jump, Source
 from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, positive, x_tau
@@ -55,8 +55,11 @@ drain = nonnegative("drain")  # 1 after a cut, until what is in flight fits the 
 pace, trickle = nonnegative("pace trickle")
 burst = positive("burst")
 
-acked = Let("a", x_tau / (1 + edot) / packet)  # packets/s of which news comes back, arrived or lost
-change = Let("r'", edot / (1 + edot))  # d RTT/dt, as the source sees it
+# Of a second what was sent in 1/passing seconds is heard of. While a router lets nothing into a
+# queue that drains, that is endless: all of it comes at once. So much is heard of at most.
+passing = Let(r"1 + \dot{e}", Max(1 + edot, Float("1e-5")))
+acked = Let("a", x_tau / passing / packet)  # packets/s of which news comes back, arrived or lost
+change = Let("r'", edot / passing)  # d RTT/dt, as the source sees it
 largest = Let(r"\mathrm{RTT}_{\max}", RTT + high)
 # So that rounding sets nothing anew, and a ripple nothing without end.
 _NEARLY, _SOON = 1 - 1e-12, RTT / 10000

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sympy import Heaviside, symbols
 
 import fluidcc as fc
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.reads import invert
 from fluidcc.simulation.restart import FinalState, counted_anew
-from fluidcc.symbols import plain
+from fluidcc.symbols import c, plain, t, y
 from tests.compiled import called
 
 PACKET = 8000.0
@@ -108,3 +109,24 @@ def test_nobody_enters_after_he_leaves() -> None:
     leaves = [(target - 7.0 * k) / 2.0 for k, target in enumerate(targets)]
     assert all(u <= at for u, at in zip(found, leaves, strict=True))
     np.testing.assert_allclose(found, PLACES, rtol=1e-14)
+
+
+# --- news of a stretch of time at one instant -----------------------------------------------------
+
+
+@pytest.mark.parametrize("law", [fc.FAST(alpha=600), fc.HTCP], ids=lambda law: law.name)
+def test_what_is_lost_while_nothing_enters_is_no_longer_in_flight(law: fc.Source) -> None:
+    """A router drops all that comes for 0.3 s, in which its queue does not empty."""
+    q, when, span = symbols("q when span", nonnegative=True)
+    closed = Heaviside(t - when, 0) * Heaviside(when + span - t, 0)
+    units = {q: "s", when: "s", span: "s"}
+    gate = fc.Link("Gate", {q: (y - c) / c}, {"drop": closed}, queue=q, lower={q: 0},
+                   params={when: 4, span: 0.3}, units=units, initial={q: 0})  # fmt: skip
+    net = fc.Network().link("l", gate, capacity="10 Mbit/s", delay="50 ms")
+    net.flow("f", law, route=["l"], packet=PACKET, return_delay="50 ms", initial={"w": 700})
+    net.flow("u", fc.CBR(rate="2 Mbit/s"), route=["l"], return_delay="50 ms")
+    run = fc.simulate(net, 6.0, t_eval=[3.9, 4.31, 4.5, 6.0])
+    assert float(run.backlog[1, 0]) > 0
+    assert kept(run, net) == pytest.approx(kept(counted_anew(net, run), net), abs=0.01)
+    if law.name == "FAST":  # and the round trip without a queue is what it was
+        np.testing.assert_allclose((run.rtt - run.FAST_delta)[:, 0], 0.1, rtol=1e-4)

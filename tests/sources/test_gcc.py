@@ -108,3 +108,21 @@ def test_it_grows_by_8_percent_a_second_and_not_beyond_half_more_than_is_receive
     now = {A: sent, m: 1, edot: 0.0, x_tau: 1e6, pi: 0.0, **fc.GCC.params}
     wanted = {0.08: sent * np.log(1.08), 0.01: (1.5e6 - sent) / 0.1, 0.0: 0.0}[grown]
     assert float(unfold(fc.GCC.flow[A]).subs(now)) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("law", [fc.GCC, fc.AdaptiveGCC], ids=lambda law: law.name)
+def test_a_step_of_capacity_is_heard_once(law: fc.Source) -> None:
+    """The gradient falls to y/c - 1 when data that leave at the step are heard of: hold. It is the
+    threshold again where that much more arrives: increase.
+    """
+    link = {"capacity": [(0, "8 Mbit/s"), (9, "12 Mbit/s")], "delay": "30 ms"}
+    n = fc.dumbbell({"video": law, "tcp": fc.AIMD}, {**link, "buffer": "250 packets"})
+    run = fc.simulate(n, 20, samples=200_001)
+    video = run.jump_of.values == "video"
+    times, rules = run.jump_time.values[video], run.jump_rule.values[video]
+    assert rules[:2].tolist() == [3, 2]
+    assert times[0] == pytest.approx(9.06, abs=1e-9)
+    then = run.interp(time=times[1])
+    gamma = then["AdaptiveGCC_gamma"][0] if law is fc.AdaptiveGCC else law.parameter("gamma")
+    arrived = run.arrival_rate[:, 0].interp(time=times[1] - float(then.rtt[0]))
+    assert float(arrived) == pytest.approx(12e6 * (1 - 0.999 * float(gamma)), rel=1e-6)

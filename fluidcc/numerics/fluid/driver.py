@@ -9,6 +9,7 @@ from fluidcc.numerics.layout import at, copy
 
 from ..compiling import njit
 from ..fluid import state as s
+from .accounts import keep_heard, settle
 from .breaking_points import (
     keep_rates,
     repeat_jumps,
@@ -146,7 +147,11 @@ def _anew(run: s.State, flipped: int, jumped: bool) -> int:
     """Right-hand limits now, and all that happens. Return 0, or 1 with the reason in `code`."""
     if run.n_own_rates:
         keep_rates(run)
+    if run.n_accounts:
+        keep_heard(run)
     start(run, flipped, jumped)
+    if run.n_accounts and settle(run):
+        start(run, -1, True)
     code = act(run)
     if run.n_own_rates:
         repeat_jumps(run)

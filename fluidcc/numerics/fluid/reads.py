@@ -24,6 +24,7 @@ from ..compiling import njit
 from ..fluid import state as s
 
 _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
+EARLY = 0.6  # share of a step in which breaking points lie at its start, and else at its end
 ROUNDING = 16.0 * 2.220446049250313e-16  # of a product of ratios along a path
 
 # product of D' (FIFO) or sum of q' (frozen) down a path, products of 1 - loss and of departures
@@ -45,6 +46,13 @@ def rise(b: float, c: float, d: float, e: float, u: float) -> float:
 
 
 @njit(**_INLINE)
+def area(o: s.Floats, u: float) -> float:
+    """Integral from 0 to `u` of the quartic whose coefficients stand at `o`."""
+    c, d, e = o[2] * (1.0 / 3.0), o[3] * 0.25, o[4] * 0.2
+    return u * (o[0] + u * (o[1] * 0.5 + u * (c + u * (d + u * e))))
+
+
+@njit(**_INLINE)
 def slope(b: float, c: float, d: float, e: float, u: float) -> float:
     """How steep it is there."""
     return b + u * (2.0 * c + u * (3.0 * d + u * 4.0 * e))
@@ -57,11 +65,16 @@ def resolution(run: s.State, time: float) -> float:
 
 
 @njit()
-def work(run: s.State, link: int, time: float) -> tuple[float, float]:
-    """The work the link can have done at `time` [bit], and its capacity then [bit/s]."""
+def work(run: s.State, link: int, time: float, early: float = 0.0) -> tuple[float, float]:
+    """The work the link can have done at `time` [bit], and its capacity then [bit/s].
+
+    A new capacity holds from `early` before its time on: the resolution of time where the limit
+    from the right is asked for, and minus that where the limit from the left is, so that what is
+    heard of a change of capacity does not change a rounding error after its breaking point.
+    """
     first = run.segment_start[link]
     k = run.segment_start[link + 1] - 1
-    while k > first and time < run.segment_time[k]:
+    while k > first and time + early < run.segment_time[k]:
         k -= 1
     c = run.segment_capacity[k]
     return run.segment_work[k] + c * (time - run.segment_time[k]), c
@@ -206,6 +219,8 @@ def _search(block: s.Floats, target: float) -> float:
     top, total = (rhs + block[0]) / block[s.LCH], b1 + b2 + b3 + b4
     if total <= 1e-14 * block[s.LCH]:  # nothing arrived while the queue was busy: the largest theta
         return min(1.0, top)
+    if rhs <= 0.0 and b1 <= 1e-3 * total:  # before it by rounding, and next to nothing arrives
+        return 0.0
     u = rhs / total
     for _ in range(12):
         steep = slope(b1, b2, b3, b4, u)
@@ -366,6 +381,7 @@ def read_list(
     charges, waits, buffer = run.path_price, run.path_wait, run.buffer
     tolt = resolution(run, now)
     begun = run.t + tolt
+    early = tolt if right or now - run.t < EARLY * run.h else -tolt
     inside = 0
     for m in range(count):
         n = nodes[m]
@@ -374,7 +390,7 @@ def read_list(
         c, target, tol, of = capacity[link], depart, tolt, -1
         if not (frozen or parent == s.TOLD):
             of = link
-            target, c = work(run, link, depart)
+            target, c = work(run, link, depart, early)
             tol = tolt * c
         sought, slack = (target + tol, 0.0) if right else (target, tol)
         k = find(run, of, cursors[n], sought, slack, last)[0]

@@ -19,6 +19,7 @@ from ..fluid import state as s
 from .breaking_points import finish
 from .reads import (
     acted_of,
+    area,
     entered,
     keep,
     link_of,
@@ -181,7 +182,7 @@ def _path_of_one_link(run: s.State, k: int, first: int, end: int, shift: float) 
         now = run.sample_time[j] + shift
         sought, tol = now - off, resolution(run, now)  # a time, or an amount of work
         if not frozen:
-            sought, c = work(run, link, sought)
+            sought, c = work(run, link, sought, tol)
             tol *= c
         # of two records that meet here, the later one
         cursor, r, low, high = near(run, of, cursor, r, low, high, sought + tol, 0.0, nrec)
@@ -228,12 +229,12 @@ def _link(run: s.State, link: int, u: float, o: s.Floats, step: int) -> None:
     o[s.SDEPART * step] = arrived if mode == s.EMPTY else c
     if run.pricing:
         o[s.SLPRICE * step] = quartic(at(block, s.LPRICE), u)
-    entered, gone, ratio = h * _area(at(block, s.LY), u), 0.0, 0.0
+    entered, gone, ratio = h * area(at(block, s.LY), u), 0.0, 0.0
     if mode == s.FULL:
         gone, ratio = entered - u * h * c, 1.0 - c / arrived if arrived > c else 0.0
     if drops(run, link):
         dropped = acted_of(run, record_of(run, run.n_records), run.acting[link])
-        rate, total = quartic(dropped, u), h * _area(dropped, u)
+        rate, total = quartic(dropped, u), h * area(dropped, u)
         ratio = 1.0 - share(arrived, rate) * (1.0 - ratio)
         arrived, entered, gone = arrived + rate, entered + total, gone + total
     o[s.SARRIVAL * step] = arrived
@@ -242,25 +243,18 @@ def _link(run: s.State, link: int, u: float, o: s.Floats, step: int) -> None:
     o[s.SLOST * step] = run.totals[run.n_links + link] + gone
 
 
-@njit(**_INLINE)
-def _area(o: s.Floats, u: float) -> float:
-    """Return the integral from 0 to `u` of the quartic whose coefficients stand at `o`."""
-    c, d, e = o[2] * (1.0 / 3.0), o[3] * 0.25, o[4] * 0.2
-    return u * (o[0] + u * (o[1] * 0.5 + u * (c + u * (d + u * e))))
-
-
 @njit(**_FAST)
 def add_totals(run: s.State) -> None:
     """Add the accepted step to what each link has taken in and lost."""
     taken, gone, h = run.totals, at(run.totals, run.n_links), run.h
     for link in range(run.n_links):
         block = link_of(record_of(run, run.n_records), link)
-        entered = h * _area(at(block, s.LY), 1.0)
+        entered = h * area(at(block, s.LY), 1.0)
         taken[link] += entered
         if block[s.LMODE] == s.FULL:
             gone[link] += entered - block[s.LCH]
         if drops(run, link):
             act = acted_of(run, record_of(run, run.n_records), run.acting[link])
-            dropped = h * _area(act, 1.0)
+            dropped = h * area(act, 1.0)
             taken[link] += dropped
             gone[link] += dropped

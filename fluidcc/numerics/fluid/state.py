@@ -33,6 +33,7 @@ class State(Layout):
     n_acting: int  # links that drop before their queue, or tell sources something
     n_switches: int  # of sources and links, in all
     n_rules: int  # jumps and ticks, in all
+    n_accounts: int  # states that keep account of the round trip or of what is under way
     n_samples: int
     n_scheduled: int
     n_quartics: int  # in a record
@@ -276,6 +277,12 @@ class State(Layout):
     rule_result: Floats  # 2: what a kernel returns besides states
     # 2 x log_size: time, number of the jump or tick; -1 where only the modes may have changed
     log: Floats
+
+    # --- accounts, which news of a stretch of time at one instant changes: see `accounts` ---------
+    account: Ints  # 2 x n_accounts: flow, state
+    # 3 x n_accounts: what a second of round trip and a bit under way are in it, its least value
+    account_part: Floats
+    heard: Floats  # 2 x n_classes: until when each has heard of what was sent, before and after
 
     # --- samples and history ----------------------------------------------------------------------
     sample_time: Floats

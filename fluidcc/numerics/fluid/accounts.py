@@ -1,0 +1,74 @@
+"""States that keep account of the round trip, or of what is under way, where what a source hears
+leaps.
+
+While a router lets nothing into a queue that drains, nothing leaves that entered meanwhile: what
+was sent in that time is heard of at one instant, when the next datum comes. The round trip then
+falls at once, and what was under way, which is lost, no longer is. A flow of such a state has
+1/(1 + edot) in it, which is infinite there for no time at all: its integral is what is put in here.
+"""
+
+from __future__ import annotations
+
+from fluidcc.numerics.layout import at, copy
+
+from ..compiling import njit
+from ..fluid import state as s
+from .breaking_points import forward_class
+from .reads import area, rate_of, read_nodes, record_of, resolution
+
+
+@njit()
+def keep_heard(run: s.State) -> None:
+    """Keep until when each class has heard of what was sent, by the limit from the left now."""
+    copy(run.cursor, run.cursor_start, run.n_nodes)
+    read_nodes(run, run.t, 0, run.n_records - 1)
+    for k in range(run.n_classes):
+        run.heard[k] = max(run.entry_time[run.leaf[k]], run.heard[run.n_classes + k])
+
+
+@njit()
+def _sent(run: s.State, slot: int, record: int, since: float, until: float) -> float:
+    """What a flow that reads its own rate has sent between two times, of which the later one lies
+    in `record` [bit].
+    """
+    total = 0.0
+    while record >= run.oldest:
+        r = record_of(run, record)
+        begin, inverse = r[s.RT0], r[s.RINVH]
+        o = rate_of(run, r, run.n_aggregates + slot)
+        first = max(since - begin, 0.0) * inverse
+        last = min((until - begin) * inverse, 1.0)
+        total += r[s.RH] * (area(o, last) - area(o, first))
+        if begin <= since:
+            break
+        record -= 1
+    return total
+
+
+@njit()
+def settle(run: s.State) -> bool:
+    """Bring the accounts of flows that have just heard of a stretch of time up to its end, after
+    `start`; return whether there were any.
+    """
+    changed, nc = False, run.n_classes
+    for j in range(run.n_accounts):
+        row, part = at(run.account, 2 * j), at(run.account_part, 3 * j)
+        flow = row[0]
+        k = run.flow_class[flow]
+        leaf = run.leaf[k]
+        before, after = run.heard[k], run.entry_time[leaf]
+        if run.flow_on[flow] != s.ON or after - before <= 10.0 * resolution(run, run.t):
+            continue
+        change = -part[0] * (after - before)
+        if part[1] != 0.0:
+            record = run.cursor[leaf]
+            change -= part[1] * _sent(run, run.own_rate[flow], record, before, after)
+        run.y[row[1]] = max(run.y[row[1]] + change, part[2])
+        for m in range(run.n_switches if run.locate else 0):
+            if run.switch_owner[m] == flow and run.switch_rule[m] < 0:
+                run.switch[m] = s.UNDECIDED
+        forward_class(run, run.first_link[flow], 0)
+        changed = True
+    for k in range(nc):
+        run.heard[nc + k] = max(run.heard[nc + k], run.entry_time[run.leaf[k]])
+    return changed
