@@ -41,8 +41,8 @@ API = {
     "Stability": "stability linearize stability_boundary limit_cycle sampled_stability published "
     "undelayed DelayLTI",
     "Sweeps": "sweep",
-    "Laws": "Source Link Jump Tick Let prove with_estimator with_pause with_windowed_minimum "
-    "marked_by_bytes",
+    "Laws": "Source Link Law Jump Tick Let Steady prove with_estimator with_pause "
+    "with_windowed_minimum marked_by_bytes",
     "Pictures": "plot",
     "Figures of merit": "metrics",
     "Closed forms": "formulas",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.equilibria import num
     from fluidcc.equilibria.equilibrium import equilibrium, hold_trackers
     from fluidcc.explorer.app import explore
-    from fluidcc.laws import Jump, Link, Source, Tick
+    from fluidcc.laws import Jump, Law, Link, Source, Steady, Tick
     from fluidcc.laws.delay_equations import solve_dde
     from fluidcc.laws.prove import prove
     from fluidcc.links import *
@@ -49,11 +49,13 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
 _HOME = {
     "DelayLTI": "numerics.linear.dlti",
     "Jump": "laws",
+    "Law": "laws",
     "Let": "symbols",
     "Link": "laws",
     "Network": "network",
     "Scenario": "network.scenarios",
     "Source": "laws",
+    "Steady": "laws",
     "Tick": "laws",
     "compile": "simulation.fused",
     "count_packets": "links.counting",
@@ -93,12 +95,12 @@ _MODULES = {
 _LAWS = ("sources", "links")
 
 __all__ = [
-    "DelayLTI", "Jump", "Let", "Link", "Network", "Scenario", "Source", "Tick", "__version__",
-    "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors", "explore",
-    "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes", "metrics", "num",
-    "parking_lot", "plot", "prove", "published", "read_trace", "sampled_stability",
-    "scenarios", "simulate", "solve_dde", "stability", "stability_boundary", "sweep",
-    "synchronized", "two_queues", "undelayed", "with_estimator", "with_pause",
+    "DelayLTI", "Jump", "Law", "Let", "Link", "Network", "Scenario", "Source", "Steady", "Tick",
+    "__version__", "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors",
+    "explore", "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes",
+    "metrics", "num", "parking_lot", "plot", "prove", "published", "read_trace",
+    "sampled_stability", "scenarios", "simulate", "solve_dde", "stability", "stability_boundary",
+    "sweep", "synchronized", "two_queues", "undelayed", "with_estimator", "with_pause",
     "with_windowed_minimum",
 ]  # fmt: skip
 

@@ -59,14 +59,14 @@ def _read(kind: type[Law], content: dict[str, Any]) -> Law:
     return found
 
 
-class _Doc:
-    """The docstring of a class of laws, and of each of its laws what `described` says of it."""
+class _Doc(str):
+    """The docstring of a class of laws, and of each of its laws what `described` says of it.
 
-    def __init__(self, of_class: str | None) -> None:
-        self.of_class = of_class
+    It is text, as pydoc looks for it past the descriptor.
+    """
 
-    def __get__(self, law: Law | None, owner: type) -> str | None:
-        return self.of_class if law is None else described(law)
+    def __get__(self, law: Law | None, owner: type) -> str:
+        return str(self) if law is None else described(law)
 
 
 class _EqualIsSame(type):
@@ -74,7 +74,7 @@ class _EqualIsSame(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> None:
         super().__init__(name, bases, content)
-        cls.__doc__ = _Doc(cls.__doc__)  # type: ignore[assignment]
+        cls.__doc__ = _Doc(cls.__doc__)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return _one(super().__call__(*args, **kwargs))
@@ -134,6 +134,16 @@ class Law(metaclass=_EqualIsSame):
     ------
     LawError
         If the law is not well formed; the message names the law, the culprit and the remedy.
+
+    Examples
+    --------
+    Every law of the library is one, and is described by `help`:
+
+    >>> import fluidcc as fc
+    >>> isinstance(fc.LDCC, fc.Law), isinstance(fc.RED, fc.Law)
+    (True, True)
+    >>> fc.LDCC.__doc__.splitlines()[0]
+    'Low-delay congestion control: listens to delay, its change and losses.'
     """
 
     name: str

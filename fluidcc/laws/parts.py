@@ -233,6 +233,20 @@ class Steady:
     eliminate : Symbol, optional
         The symbol for which stationarity is solved, in which the flow is linear; found if not
         given.
+
+    Examples
+    --------
+    A source that pays w at rest; `fluidcc.prove` proves it of the law that has it in its `claims`:
+
+    >>> import fluidcc as fc
+    >>> from sympy import Eq, symbols
+    >>> from fluidcc.symbols import price
+    >>> x, k, w = symbols("x k w", positive=True)
+    >>> law = fc.Source("Payer", {x: k * (w - x * price)}, {"rate": x}, params={k: 1, w: 1e5},
+    ...                 units={x: "bit/s", k: "1/s", w: "bit/s"}, initial={x: w},
+    ...                 claims={"what it pays": fc.Steady(Eq(x * price, w))})
+    >>> law.claims["what it pays"].relation
+    Eq(\\lambda*x, w)
     """
 
     relation: Any
