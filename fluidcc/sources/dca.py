@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from fluidcc.laws import Source
-from fluidcc.sources._windows import delta, w, window_source
-from fluidcc.symbols import RTT, Let, positive
+from fluidcc.sources._windows import acked, delta, w, window_source
+from fluidcc.symbols import RTT, Let, pi, positive
 
 __all__ = ["FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"]
 
@@ -51,14 +51,16 @@ StaticVegas = _avoidance(
 )
 
 # RFC 6817, Section 2.4.2: a packet a round trip, in proportion to how far the queueing delay is
-# below target. Its answer to loss is not modelled: with a buffer above the target there is none.
+# below target; half the window at a loss, at most once a round trip. As in Reno that is the mean
+# over losses at random: of n a second those within a round trip of a cut belong to it.
+_lost = Let("n", acked * pi)
 LEDBAT = window_source(
     "LEDBAT",
-    gain * (target - delta) / target / RTT,
+    gain * (target - delta) / target / RTT - w / 2 * _lost / (1 + _lost * RTT),
     params={target: 0.1, gain: 1},
     units={target: "s", gain: "packet"},
     least=2,
     ref="RFC 6817",
-    about="LEDBAT: takes what others leave, at a queueing delay below a target.",
+    about="LEDBAT: takes what others leave, at a queueing delay below a target; halves at losses.",
     meaning={target: "queueing delay aimed at", gain: "largest increase a round trip"},
 )
