@@ -12,55 +12,57 @@ from tests.papers.rows import outcome
 VERDICTS = """
 ldcc: proved
     loss_ratio path_loss loss_sum split_of_rtt num_unique penalty_concave gradient_of_penalty
-    loss_as_price dual_conditions price_is_delay self_inflicted tcp_as_gradient rate_equation
-    derivative_term utility penalty penalty_shape saturation equilibrium_delay
-    equilibrium_delay_solved larger_rate rate_floor penalty_cannot_starve normalisation
-    receiving_rate derivative_from_rates signal_of_losses loss_signal_approximation discrete_rule
-    gain_of_a_round_trip supply_rates_cancel equilibrium_conditions user_storage_positive
-    users_derivative users_projection routing_adjoint users_dissipation links_derivative repaired
-    locally_stable linearised solved return_ratio diagonal_part same_spectrum convex_hull
-    radius_at_most_hops user_loop poles_of_user_loop curvature penalty_slope zero_of_user_loop
-    user_loop_of_ldcc places_of_pole_and_zero identical_flows parking_lot_eigenvalues jain_bounds
-    coexistence_aggressive comparison_gcc_no_rest comparison_owd_eq related_cxtcp_law
-    related_nada_new
+    loss_as_price dual_conditions price_is_delay self_inflicted rate_equation derivative_term
+    utility penalty penalty_shape saturation equilibrium_delay equilibrium_delay_solved larger_rate
+    rate_floor penalty_cannot_starve normalisation receiving_rate derivative_from_rates
+    signal_of_losses loss_signal_approximation discrete_rule gain_of_a_round_trip
+    supply_rates_cancel equilibrium_conditions user_storage_positive users_derivative
+    users_projection routing_adjoint users_dissipation links_derivative repaired+ locally_stable+
+    linearised solved return_ratio diagonal_part same_spectrum convex_hull radius_at_most_hops
+    user_loop poles_of_user_loop curvature penalty_slope zero_of_user_loop user_loop_of_ldcc
+    places_of_pole_and_zero identical_flows+ parking_lot_eigenvalues+ jain_bounds
+    comparison_gcc_no_rest comparison_owd_eq
 ldcc: reproduced
-    queue_growth fifo_delay one_way_delay round_trip penalty_converges primal_dual_converges
-    latecomers starvation penalty_curves other_utilities below_floor similar_penalties only_losses
-    nyquist_criterion places_in_section_v hops_neglected sampled_law settings buffer_25 fig5_no_loss
-    fig5_fair fig5_values fig6_fair fig10_no_loss fig10_long_flow fig10_delays fig11_long_flow
-    fig11_mixed fig7_discrepancy fig8_worst fig8_extremes fig8_reached coexistence_buffers
-    coexistence_crossing coexistence_delay_part coexistence_floor coexistence_weight
-    coexistence_starvation comparison_gcc_lowest comparison_gcc_varies comparison_constant
-    related_ledbat_starves related_ledbat_late related_gcc_starves related_gcc_unfair conservation
+    queue_growth fifo_delay one_way_delay round_trip primal_dual_converges latecomers starvation
+    other_utilities below_floor similar_penalties only_losses nyquist_criterion places_in_section_v
+    hops_neglected settings buffer_130 buffer_25 fig5_no_loss fig5_fair fig5_values fig6_fair
+    fig10_no_loss fig10_long_flow fig10_delays fig11_long_flow fig11_mixed fig7_discrepancy
+    fig8_worst fig8_extremes fig8_reached coexistence_buffers coexistence_crossing
+    coexistence_delay_part coexistence_floor coexistence_weight coexistence_starvation
+    comparison_gcc_lowest comparison_constant related_ledbat_starves related_ledbat_late
+    related_gcc_starves related_gcc_unfair conservation+
+ldcc: rebuilt
+    related_cxtcp_law
 ldcc: differs
-    link_rates frozen_against_fifo* more_capacity_less_delay receiving_rate_index*
-    discrete_rule_below_threshold* gain_before_the_sum* link_storage_offset* links_inequality*
-    delayed_rate_equation delayed_queue stable_without_condition* loss_driven constant_delay*
-    mixed_regime* buffer_130 fig7_capacity* lowest_capacity* comparison_gcc_rule*
-    comparison_small_capacities related_cxtcp_coexists related_nada_consistent no_upper_projection*
-    loss_only_while_full* threshold* kilobyte*
+    link_rates frozen_against_fifo* penalty_converges more_capacity_less_delay tcp_as_gradient
+    receiving_rate_index* discrete_rule_below_threshold* gain_before_the_sum* link_storage_offset*
+    links_inequality* delayed_rate_equation delayed_queue stable_without_condition* loss_driven
+    constant_delay* mixed_regime* sampled_law fig7_capacity* lowest_capacity* coexistence_aggressive
+    comparison_gcc_rule* comparison_gcc_varies comparison_small_capacities related_nada_consistent
+    related_nada_new no_upper_projection* loss_only_while_full* threshold*
 ldcc: refuted
     delayed_rates* no_queue_at_optimum delay_cannot_starve users_inequality* slope_inequality*
-    sum_of_storages* each_user_alone* gain_divided* several_bottlenecks* coexistence_static*
-    projection_freezes* path_loss_as_printed*
+    sum_of_storages* each_user_alone* gain_divided* several_bottlenecks* projection_freezes*
+    path_loss_as_printed*
 ldcc: not given
-    conservatism initial_rates fig5_settling propagation_vectors* coexistence_values
-    comparison_r_max comparison_gcc_parameters comparison_gcc_cycle
+    penalty_curves conservatism+ initial_rates fig5_settling propagation_vectors* coexistence_values
+    coexistence_static* comparison_r_max comparison_gcc_parameters comparison_gcc_cycle
+    related_cxtcp_coexists kilobyte*
 ldcc: out of a fluid's reach
     packets coexistence_packets
 binomial: proved
     windows_and_rates tcp_friendly_aimd decrease_lowers_the_sum fairness_of_a_decrease
     slope_of_a_decrease rates_stay_positive slope_of_an_increase no_crossing_up binomial_fairness
     binomial_crossing only_aimd sawtooth exact_efficiency flow_limit taylor leading_term two_terms
-    independent_of_n loss_ratio aimd_loss loss_of_many loss_of_n loss_growth exponents
-    aimd_scales_best ideal_scalability iscc_decrease iscc_single tcp_friendly_iscc
+    independent_of_n loss_ratio aimd_loss loss_of_n loss_growth exponents aimd_scales_best
+    ideal_scalability iscc_decrease iscc_single tcp_friendly_iscc
 binomial: reproduced
     efficient_below_half errors_of_150_flows* tcp_friendly_is_slow slow_near_one
     experiment_parameters growth_aimd2 loss_of_100 aggressive_loses_more several_decreases estimates
 binomial: differs
     no_crossing_down* crossing_increase* increase_in_time* part_below_one* efficiency_of_n*
-    errors_at_aimd* two_terms_better* efficiency_crossing* loss_example iscc_increase* growth_aimd1
-    growth_iiad* exponents_aimd exponent_iiad* becomes_linear dips* iscc_in_simulation
+    errors_at_aimd* two_terms_better* efficiency_crossing* loss_of_many loss_example iscc_increase*
+    growth_aimd1 growth_iiad* exponents_aimd exponent_iiad* becomes_linear dips* iscc_in_simulation
 binomial: refuted
     decrease_at_least_linear* strict_decrease* logarithmic_example* converges_iff* growth_bound*
     iscc_of_n*
@@ -72,25 +74,26 @@ fast: proved
     dynamics rest met_queue newcomer_rate old_rate backlog unfairness_order drains_in_time threshold
     threshold_order pause_length probe flows capacity_estimate corrected
 fast: reproduced
-    room positive_theta small_buffer longer_pause plateaus_of_fast plateaus_of_estimator queues
-    fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n estimator_over_n
+    positive_theta small_buffer longer_pause plateaus_of_fast plateaus_of_estimator queues
+    fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n estimator_over_n bursts_help
+    stability_needs_the_clock+
 fast: differs
-    exact_iff* static_windows* simultaneous* unfair_until_the_probe* reduction_over_n* bursts_help
-    estimator_in_bursts* stability_needs_the_clock*
+    exact_iff* static_windows* simultaneous* unfair_until_the_probe* reduction_over_n*
+    estimator_in_bursts*
 fast: not given
     decoded* settings* parking_lot stabilizes*
 fast: out of a fluid's reach
     packets
 delay_aimd: proved
-    busy_link ratchet_form threshold_between slow_start_length knee_independent
+    busy_link ratchet_form threshold_between knee_independent+
 delay_aimd: reproduced
     delay_backoff busy_with_two_round_trips vegas_queue adaptive_backoff flat_part proportional_idle
     coexists busy_over_two_links busy_one_by_one slow_start_runs knee_utilisation knee_of_loss_based
-    shorter_epochs knee_losses knee_of_any_buffer synchronised closed_form second_flow
+    shorter_epochs knee_losses knee_of_any_buffer synchronised+ closed_form+ second_flow
 delay_aimd: differs
-    slow_start_threshold* algorithm_increase* algorithm_threshold* algorithm_cap* table_one*
-    coefficient* just_empties ratchet_of_one ratchet_buffer* ratchet_of_ten drains rtt_unfairness
-    slow_start_exit knee_delay knee_of_any_number rise_epochs* converges*
+    slow_start_threshold* slow_start_length algorithm_increase* algorithm_threshold* algorithm_cap*
+    table_one* coefficient* just_empties ratchet_of_one ratchet_buffer* ratchet_of_ten drains
+    rtt_unfairness slow_start_exit knee_delay knee_of_any_number rise_epochs* converges*
 delay_aimd: refuted
     increase_minimum*
 delay_aimd: not given
@@ -99,15 +102,15 @@ delay_aimd: out of a fluid's reach
     testbed
 ecf: proved
     inner_eigenvalues+
-ecf: rebuilt
-    control truncated filtered gains measured_rate wanted_rate wanted_rate_late scheduler
-    decrease_and_increase source period_of_v1 window
 ecf: reproduced
     drops_and_marks marks_by_length byte_mode hold_form+ continuum rtt_fairness max_min ecf_margins+
     shares started excited sawtooth slow_tfrc set_points dccp_drops tfrc_drops inner_drops overheads
+ecf: rebuilt
+    control truncated filtered gains measured_rate wanted_rate wanted_rate_late scheduler
+    decrease_and_increase source period_of_v1 window
 ecf: differs
-    converges period_of_v2* red_margins frames ecf_delay ecf_jitter utilisation red_delay
-    poisson_fairness tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red tcp_queue late_ones
+    converges period_of_v2* red_margins frames ecf_delay ecf_jitter utilisation red_delay late_ones
+    poisson_fairness tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red tcp_queue
 ecf: not given
     report_period increase_limit stall*
 ecf: out of a fluid's reach

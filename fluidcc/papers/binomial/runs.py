@@ -212,9 +212,11 @@ def dips() -> Found:
 def iscc_in_simulation() -> Found:
     flat, down = (iscc_losses(a, 2) for a in (-1.2, -1.5))
     late = np.array(ISCC_FLOWS) >= 20
-    flatness = {name: np.ptp(p) / p.max() for name, p in (("all", flat), ("late", flat[late]))}
+    flatness = {
+        name: np.ptp(p) / p.max() for name, p in (("all", flat), ("late", flat[late]), ("k", down))
+    }
     return differs_if(
-        not falling(down) or flatness["all"] >= 0.1,
+        not falling(down) or flatness["all"] >= flatness["k"],
         named("(-1.2, 2), n = {}", ISCC_FLOWS, flat),
         named("(-1.5, 2), n = {}", ISCC_FLOWS, down),
         flatness=flatness,

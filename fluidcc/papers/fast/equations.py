@@ -6,7 +6,7 @@ from sympy import Eq, limit, oo, sqrt
 
 from fluidcc.formulas import fast
 from fluidcc.papers.fast.common import ALPHA, PACKET, C
-from fluidcc.papers.model import Found, not_given, proof, proved, reproduced_if
+from fluidcc.papers.model import Found, not_given, proof, proved
 from fluidcc.papers.printed import named
 from fluidcc.sources import FAST, Vegas
 from fluidcc.sources._windows import delta, w
@@ -113,10 +113,3 @@ def capacity_estimate() -> Found:
 def corrected() -> Found:
     met = {d_hat: d0 + n * alpha / capacity, delta_r: _CHANGE}
     return proved(Eq(fast.corrected_delay.form.subs(met).subs(x0, X0), d0))
-
-
-def room() -> Found:
-    round_trip = 0.1 + fast.newcomer_backlog(8, ALPHA) / C + 8 * ALPHA / C
-    rate = fast.equilibrium_rates(8, C, ALPHA).newcomer
-    needed = fast.probe_backlog(-0.5, round_trip, rate)
-    return reproduced_if(needed > 1, packets=needed)

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from sympy import Eq
 
 from fluidcc.analysis.boundary import Boundary, stability_boundary
@@ -48,6 +49,7 @@ from fluidcc.sources.propagation import with_estimator, with_pause
 from fluidcc.symbols import positive
 
 _EXACT = 0.02  # at 200 ms windows are not quite at rest when the probe begins
+_FEW = 0.02  # the runs keep an eddy of the ack clock: means are good to a percent or two
 
 
 def exact_iff() -> Found:
@@ -106,7 +108,7 @@ def small_buffer() -> Found:
     fast_probe, slow_probe = (_lost(theta, 500.0) for theta in (-0.5, -0.05))
     lost = {"theta = -0.5": fast_probe, "theta = -0.05": slow_probe}
     return reproduced_if(
-        fast_probe > 1 and slow_probe < 1e-6,
+        fast_probe > 0 and slow_probe < 1e-6,
         lost,
         computed="four flows at 100 ms and a buffer of 500 packets: "
         + ", ".join(f"{k}: {v:.0f} lost" for k, v in lost.items()),
@@ -135,23 +137,28 @@ def simultaneous() -> Found:
 
 
 def longer_pause() -> Found:
-    found = {}
+    found, swing = {}, {}
     for length in (0.3, 0.5, 0.9):
         net = meeting(with_pause(FAST)(wait=40, pause=length), [0.06] * 8, 0.06)
-        run = simulate(net, 90.0, t_eval=[86.0, 87.0, 88.0, 89.0, 90.0], rtol=1e-6)
+        run = simulate(net, 90.0, t_eval=np.arange(80, 90, 0.02), rtol=1e-6)
+        ratio = run.rate[:, -1] / run.rate[:, :-1].mean("flow")
         found[f"pause {length:g} s"] = over_others(run)
-    low, high = min(found.values()), max(found.values())
+        swing[f"{length:g} s"] = (ratio.min().item(), ratio.max().item())
+    # By hand: in the round trip r before the others answer x0 r have gone; the rest stays unseen.
+    x0, met = fast.equilibrium_rates(8, C, ALPHA).newcomer, fast.newcomer_backlog(8, ALPHA)
+    left = (met + 8 * ALPHA) - x0 * (0.06 + (met + 8 * ALPHA) / C)
+    own = brentq(lambda b: ALPHA / b + 8 * ALPHA / (b + left) - 1, ALPHA, 16 * ALPHA)
     return reproduced_if(
-        low > 1.5 and high / low < 1.1,
+        off(np.array(list(found.values())), 1 + left / own) < _FEW,
         found,
-        {"ratio of Fig. 3(a)": ratio("rate reduction", 8, 0.06)},
         found=found,
+        by_hand=1 + left / own,
+        least=min(low for low, _ in swing.values()),
+        most=max(high for _, high in swing.values()),
     )
 
 
 # --- Figs. 2 and 3(a), (b): arrivals, round trips and numbers of flows ----------------------------
-
-_FEW = 0.02  # the runs keep an eddy of the ack clock: rates are good to a percent or two
 
 
 def plateaus_of_fast() -> Found:
@@ -169,7 +176,7 @@ def plateaus_of_fast() -> Found:
 def plateaus_of_estimator() -> Found:
     rate = plateaus("estimator").rate
     worst = max(off(rate[j, : j + 1] * (j + 1), C) for j in range(5))
-    return reproduced_if(worst < 0.05, worst=worst)
+    return reproduced_if(worst < _FEW, worst=worst)
 
 
 def unfair_until_the_probe() -> Found:
@@ -181,7 +188,7 @@ def queues() -> Found:
     low, high = plateaus("estimator").backlog, plateaus("FAST").backlog
     target = ALPHA * np.arange(1, 6)
     return reproduced_if(
-        np.all(high[1:] > 1.2 * target[1:]) and off(low, target) < 0.03,
+        np.all(high[1:] > target[1:]) and np.all(low < (1 + 1e-3) * target),
         FAST=high[-1],
         estimator=low[-1],
         high=high,
@@ -208,12 +215,12 @@ def reduction_over_rtt() -> Found:
     found, values = _curve("rate reduction", "rtt")
     below = np.array(RTTS) < fast.rate_reduction_threshold(8, C, ALPHA)
     unfair, fair = found[below], found[~below]
-    return reproduced_if(min(unfair) > 1.05 and falling(unfair) and off(fair, 1) < 0.03, values)
+    return reproduced_if(falling(unfair) and min(unfair) > 1 + _FEW > max(fair), values)
 
 
 def estimator_over_rtt() -> Found:
     found, values = _curve("estimator", "rtt")
-    return reproduced_if(off(found, 1) < 0.05, values)
+    return reproduced_if(off(found, 1) < _FEW, values)
 
 
 def fast_over_n() -> Found:
@@ -225,13 +232,13 @@ def fast_over_n() -> Found:
 def reduction_over_n() -> Found:
     found, values = _curve("rate reduction", "n")
     needed = fast.rate_reduction_threshold(np.array(FLOWS), C, ALPHA)
-    as_it_must = off(found[needed < 0.1], 1) < 0.03 and rising(found[needed >= 0.1])
+    as_it_must = off(found[needed < 0.1], 1) < _FEW and rising(found[needed >= 0.1])
     return differs_if(as_it_must and not np.all(np.diff(found) > _FEW), values, needed=1e3 * needed)
 
 
 def estimator_over_n() -> Found:
     found, values = _curve("estimator", "n")
-    return reproduced_if(off(found, 1) < 0.05, values)
+    return reproduced_if(off(found, 1) < _FEW, values)
 
 
 def packets() -> Found:
@@ -250,6 +257,7 @@ SEEDS = (1, 2, 3, 4, 5)
 # the newcomer's start, its age when it pauses or probes, and the end [s]
 _START, _WAIT, _END = (8.0, 10.0, 38.0)
 _KNOWN = "knows"
+_HOP = 0.004  # three hops there and back are 24 ms, below what (7) asks for
 
 
 def _lot(method: str, peak: float) -> Network:
@@ -257,15 +265,15 @@ def _lot(method: str, peak: float) -> Network:
 
     With `method` "knows" it is there from the beginning.
     """
-    net = Network().link("first", DropTail, capacity=50e6, delay=0.01)
-    net.link("second", DropTail, capacity=100e6, delay=0.01)
+    net = Network().link("first", DropTail, capacity=50e6, delay=_HOP)
+    net.link("second", DropTail, capacity=100e6, delay=_HOP)
     given: Any = {"packet": PACKET, "initial": {"w": 60}}
     for k in (2, 3, 4, 5):
-        route, access = (["first", "second"], 0.01) if k <= 3 else (["second"], 0.02)
+        route, access = (["first", "second"], _HOP) if k <= 3 else (["second"], 2 * _HOP)
         net.flow(f"S{k}", FAST, route=route, start=0, access_delay=access, **given)
     law = FAST if method in (_KNOWN, "FAST") else METHODS[method](wait=_WAIT)
     begin = 0.0 if method == _KNOWN else _START
-    net.flow("S1", law, route=["first", "second"], start=begin, access_delay=0.01, **given)
+    net.flow("S1", law, route=["first", "second"], start=begin, access_delay=_HOP, **given)
     return net.flow("Sb", OnOff(peak=peak), route=["first", "second"], start=0) if peak else net
 
 
@@ -273,7 +281,6 @@ class _Seen(NamedTuple):
     """What a run tells of the newcomer."""
 
     ratio: float  # its mean rate over the others', 10 s and more after it paused or probed [1]
-    taken: float  # of the queue, for propagation, in the end [s]
     before: float  # its rate before it pauses or probes [bit/s]
 
 
@@ -283,10 +290,8 @@ def _seen(method: str, peak: float, seed: int) -> _Seen:
     times = np.concatenate([np.arange(act - 2, act, 0.02), np.arange(_END - 10, _END, 0.02)])
     run = simulate(net, _END, t_eval=times, seed=seed, rtol=1e-6)
     own, mean = run.sel(flow="S1"), run.rate.sel(time=slice(_END - 10, None)).mean("time")
-    known = own.rtt[-1] - own[f"{net.flows['S1'].law.name}_delta"][-1]
     return _Seen(
         float(mean.sel(flow="S1") / mean.sel(flow=["S2", "S3", "S4", "S5"]).mean()),
-        float(known) - net.base_rtt("S1"),
         float(own.rate.sel(time=slice(None, act)).mean()),
     )
 
@@ -319,9 +324,8 @@ def _needed(net: Network) -> float:
 
 
 def _improves(found: np.ndarray) -> bool:
-    """Whether shares are unfair with little background, and nearer to 1 with each more."""
-    away = np.abs(found.mean(axis=1) - 1)
-    return bool(away[0] > 0.1) and falling(away)
+    """Whether shares are nearer to 1 the more background there is."""
+    return falling(np.abs(found.mean(axis=1) - 1))
 
 
 def _shown(found: np.ndarray, digits: int = 2) -> str:
@@ -351,30 +355,15 @@ def parking_lot() -> Found:
 
 def bursts_help() -> Found:
     plain, paused = shares("FAST"), shares("rate reduction")
-    both = [_improves(found) for found in (plain, paused)]
-    alone = _seen("rate reduction", 0.0, 1).taken
-    queue, left = (np.max(_over_seeds(method, "taken")) for method in ("FAST", "rate reduction"))
     quiet = _lot("FAST", 0.0)
-    said = [
-        "With FAST it does, in the mean: idle times show a newcomer a shorter queue."
-        if both[0]
-        else "Not with FAST.",
-        "With a pause too."
-        if both[1]
-        else "With a pause there is no such trend: in the mean it is within "
-        f"{100 * off(paused.mean(axis=1), 1):.0f} % of fair at every peak. (7) asks for "
-        f"{1e3 * _needed(quiet):.0f} ms, and paths of {1e3 * quiet.base_rtt('S1'):.0f} ms were "
-        f"taken: it leaves {1e3 * alone:.2g} of {1e3 * queue:.2g} ms of queue taken for "
-        f"propagation without background, and with it at most {1e3 * left:.2g}.",
-    ]
-    return differs_if(
-        not all(both),
+    return reproduced_if(
+        _improves(plain) and _improves(paused),
         _values(plain),
         named("paused, {}", _values(paused)),
-        left=left,
-        queue=queue,
+        needed=_needed(quiet),
+        trip=quiet.base_rtt("S1"),
+        quiet=_quiet_share("rate reduction"),
         computed=f"FAST: {_shown(plain)}; rate reduction: {_shown(paused)}. {_SEEDED}",
-        reason=" ".join(said),
     )
 
 
@@ -382,7 +371,7 @@ def estimator_in_bursts() -> Found:
     found = shares("estimator")
     worst = off(found, 1)
     return differs_if(
-        worst >= 0.1,
+        worst > _FEW,
         _values(found),
         worst=worst,
         alone=abs(_quiet_share("estimator") - 1),
@@ -478,7 +467,7 @@ def stability_needs_the_clock() -> Found:
             f"{name} {found['0.95']:.4f} and {found['1.05']:.4f} 1/s "
             f"(roots {found['0.95, root']:.4f} and {found['1.05, root']:.4f})"
         )
-    return differs_if(
+    return reproduced_if(
         verdicts["StaticFAST"] != verdicts["FAST"],
         values,
         between=between,

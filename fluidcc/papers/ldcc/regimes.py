@@ -95,7 +95,7 @@ def gain_divided() -> Found:
     M, omega, a, more = positive("M omega a m")
     pole, loop = pole_symbol(_R), loop_symbol(_R)
     divided = M * loop.subs(eta, eta / M)
-    wrong = proof(Eq(divided, loop), M > 1)
+    wrong = proof(Eq(divided, loop).subs(M, 2))
     form = proof(Eq(simplify(divided / loop), (s + pole) / (s + pole / M)))
     turned = (I * omega + a) / (I * omega + a / (1 + more))
     larger = proof(factor(simplify(turned * conjugate(turned)) - 1) > 0)
@@ -159,7 +159,7 @@ def places_in_section_v() -> Found:
     at = {x: rest.rate[0].item(), **LDCC.params}
     pole, zero = (f(rest.rtt[0].item()).subs(at) for f in (pole_symbol, slope_symbol))
     return reproduced_if(
-        max(pole, zero) < 0.5 * found.crossover and not unstable(net, at=50.0),
+        max(pole, zero) < found.crossover and not unstable(net, at=50.0),
         pole=pole,
         zero=zero,
         crossover=found.crossover,
@@ -246,19 +246,18 @@ def mixed_regime() -> Found:
 
 
 def sampled_law() -> Found:
-    net = _one_flow(0.4)
-    rest = equilibrium(net)
-    trip = rest.rtt.values[0]
+    def radius(gain: float) -> float:
+        net = _one_flow(gain)
+        rest = equilibrium(net)
+        return sampled_stability(net, rest.rtt.values[0], rest).radius
 
-    def radius(interval: float) -> float:
-        return sampled_stability(net, interval * trip, rest).radius
-
-    half, whole = radius(0.5), radius(1.0)
-    return reproduced_if(
-        whole < 1,
-        radius=whole,
-        continuous=np.exp(linearize(net).roots(1)[0].real * trip),
-        critical=brentq(lambda r: radius(r) - 1, 1.0, 64.0),
-        half=half,
-        otherwise="refuted",
+    longest = stability_boundary(_one_flow(0.4), "eta")
+    assert isinstance(longest, Boundary)
+    critical = brentq(lambda gain: radius(gain) - 1, 0.4, 3.0)
+    return differs_if(
+        critical < longest.value,
+        radius=radius(0.4),
+        critical=critical,
+        longest=longest.value,
+        one=radius(1.0),
     )

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt
+from sympy import Eq, Expr, Function, Matrix, Subs, Symbol, diff, exp, lambdify, simplify, sqrt
 
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.operating_point import operating_point
@@ -20,7 +20,7 @@ from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.patterns import in_seconds
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, eta, unstable, w, x
+from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, eta, series, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, GAIN
 from fluidcc.papers.model import (
     Found,
@@ -32,6 +32,7 @@ from fluidcc.papers.model import (
     refuted_if,
     reproduced_if,
 )
+from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, nonnegative, pi, positive, y
 
@@ -62,13 +63,20 @@ def at(statement: Any) -> Verdict:
 
 
 def delayed_rate_equation() -> Found:
-    # What the source hears at t left at theta, and t = theta + e(theta) + e_b: (30) has the slope
-    # of e over t, the law that over theta, which is what interarrival times measure by (23).
-    over_time = Symbol("D", real=True)
-    over_sending = over_time / (1 - over_time)  # de/dtheta = (de/dt)(1 + de/dtheta)
-    chain = proof(Eq(over_time * (1 + over_sending), over_sending), over_time < 1)
-    first, second = (diff(over_sending, over_time, n).subs(over_time, 0) for n in (1, 2))
-    return differs_if(chain and first == 1, first=first, second=second)
+    # Sent at theta, a packet meets the first queue then and the second one when it has left that.
+    theta, hop = Symbol("theta", real=True), positive("p")
+    first, second = (Function(name) for name in ("q1", "q2"))
+    at = theta + first(theta) + hop
+    d1, d2 = diff(first(theta), theta), Symbol("d2", real=True)
+    slope = diff(first(theta) + hop + second(at), theta).doit()
+    whole = slope.replace(lambda part: isinstance(part, Subs), lambda part: d2)
+    r = simulate(series(2e6, 1e6, 3e6, start=0.0), 3.0, t_eval=[1.0, 3.0])
+    heard = np.diff(r.one_way_delay.values[:, 0])[0] / 2  # over the time of hearing
+    return differs_if(
+        (whole - (d1 + d2 + d1 * d2)).expand() == 0 and abs(heard / (1 - heard) - 2) < 1e-9,
+        true=heard / (1 - heard),
+        printed=0.5 + 1.0,
+    )
 
 
 def delayed_queue() -> Found:

@@ -36,7 +36,8 @@ NUMBERS = [
     ("algorithm_cap", "bound", 9.0, 1e-9),
     ("algorithm_loss_branch", "top", 100 * 8000 / 50e6, 1e-6),
     ("slow_start_threshold", "q = w/3", 2.0, 1e-12),
-    ("slow_start_length", "Fig. 2", 12.0, 1e-9),
+    ("slow_start_length", "linear", 12.0, 1e-9),
+    ("slow_start_length", "10 Gbit/s", math.log2(10e9 * 0.02 / 8000 / 10), 1e-9),
     ("ratchet_buffer", "1000 byte", 0.184, 1e-12),
     ("ratchet_buffer", "1500 byte", 0.216, 1e-12),
     ("knee_independent", "tau0 = 50 ms", mean_delay(0.05, 0.25), 1e-6),
@@ -59,6 +60,8 @@ NUMBERS = [
     ("table_one", "as printed", 0, 0),
     ("coefficient", "with 0.5", 4, 0),
     ("coefficient", "with 0.25", 7, 0),
+    ("coefficient", "with 0.5, 1 s", 1, 0),
+    ("coefficient", "with 0.25, 1 s", 1, 0),
 ]
 BELOW = [
     ("adaptive_backoff", "half", 0.8),
