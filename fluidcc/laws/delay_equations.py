@@ -160,7 +160,8 @@ class _Equations:
 
     def _given_history(self, given: dict[str, Any]) -> Any:
         """The history: by name if it holds expressions, else with as many numbers as states."""
-        history, names = given.get("history"), self.system.names
+        history: Any = given.get("history")
+        names = self.system.names
         if isinstance(history, Expr) and not history.is_number:
             history = [history]
         if isinstance(history, Mapping) or "history" not in given:

@@ -134,7 +134,7 @@ HIGHER: dict[str, tuple[Any, Any, float, list[float]]] = {
         [np.exp(-3), -np.exp(-3)],
     ),
     "a lag in proportion, third order": (  # the slope of exp at t / 2, squared, is exp(t)
-        {x(t).diff(t, 3): (2 * x(t / 2).diff(t)) ** 2}, {x(t): sp.exp(t)}, 1.0, [np.e] * 3,
+        {x(t).diff(t, 3): (2 * x(t / 2).diff(t)) ** 2}, {x(t): sp.exp(t)}, 1.0, [np.exp(1)] * 3,
     ),
     "mixed orders, velocity on the right": (
         [sp.Eq(x(t).diff(t, 2), -x(t)), sp.Eq(v(t).diff(t), x(t).diff(t) + x(t).diff(t, 2))],
@@ -143,7 +143,7 @@ HIGHER: dict[str, tuple[Any, Any, float, list[float]]] = {
     ),
     "implicit": (
         [sp.Eq(x(t).diff(t) + v(t).diff(t), 0), sp.Eq(2 * x(t).diff(t) - v(t).diff(t), 3 * x(t))],
-        {x(t): 1, v(t): 1}, 1.0, [2 - np.e, np.e],
+        {x(t): 1, v(t): 1}, 1.0, [2 - np.exp(1), np.exp(1)],
     ),
 }  # fmt: skip
 

@@ -51,6 +51,7 @@ from fluidcc.numerics.dde.step import EPS, attempt, expected_slope
 from fluidcc.numerics.layout import Floats, at, clear, copy
 
 CROWD = 200  # so many discontinuities at one time are an accumulation
+_REST = 100.0  # tolerances: a step in which nothing moves further is at rest
 _PACE = 10_000  # steps between two checks of the pace
 
 
@@ -86,7 +87,7 @@ def _full(run: Run) -> bool:
         or run.n_points + run.margin > run.most_points
         or run.n_landed + run.margin > run.most_landed
         or run.n_jumps + run.margin > run.most_jumps
-        or run.n_hits + run.margin > run.most_hits
+        or run.n_hits + run.margin + run.most_found > run.most_hits
         or run.n_mesh + run.margin > run.most_mesh
     )
 
@@ -102,11 +103,8 @@ def _begin(run: Run) -> None:
             add_point(run, run.break_t[k], run.break_order[k], False)
         run.next_break = k + 1
     _mesh(run)
-    highest, span = run.max_order, run.t_end - run.t
-    run.max_order = max(highest, 2)  # the initial point always counts
-    jumps = run.n_timed > 0 and run.timed_t[0] <= run.t + run.tolerance
-    add_point(run, run.t, 0 if jumps else 1, False)
-    run.max_order = highest
+    span, jumps = run.t_end - run.t, run.n_timed > 0 and run.timed_t[0] <= run.t + run.tolerance
+    add_point(run, run.t, 0 if jumps else run.start_order, False)
     run.initial = run.n_points - 1
     probe = run.tolerance if run.function[s.LAGS] == 0 else 1e-9 * max(span, run.scale)
     locate(run, probe)
@@ -143,11 +141,12 @@ def _first_step(run: Run) -> float:
     for i in range(n):
         run.allowed[i] = run.atol[i] + run.rtol * abs(run.y[i])
         if not run.allowed[i] > 0:
-            run.allowed[i] = 1.0
+            run.allowed[i] = math.inf  # of a zero nothing is known
         d0 += (run.y[i] / run.allowed[i]) ** 2
         d1 += (run.rate[i] / run.allowed[i]) ** 2
     d0, d1 = math.sqrt(d0 / n), math.sqrt(d1 / n)
-    h0 = min(1e-6 * span if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, span)
+    unit = 1e-4 * span if d0 < 1e-5 or d1 * span < 1e-5 else d0 / d1
+    h0 = min(0.01 * unit, span)
     clear(run.q, 4 * n)
     for i in range(n):
         run.q[4 * i] = h0 * run.rate[i]
@@ -158,8 +157,8 @@ def _first_step(run: Run) -> float:
     d2 = math.sqrt(d2 / n) / h0
     if not math.isfinite(d2):
         return h0 * 1e-2
-    most = max(d1, d2)
-    h1 = max(1e-6 * span, h0 * 1e-3) if most <= 1e-15 else (0.01 / most) ** 0.2
+    most = max(d1 * unit, d2 * unit**2)
+    h1 = max(1e-6 * span, h0 * 1e-3) if most <= 1e-15 else unit * (0.01 / most) ** 0.2
     return min(100 * h0, h1, span)
 
 
@@ -170,8 +169,9 @@ def _first_step(run: Run) -> float:
 def _step(run: Run) -> None:
     _check_pace(run)
     target, last = min(run.t_end, next_landing(run)), 0.0
-    if run.next_timed < run.n_timed:
-        target = min(target, run.timed_t[run.next_timed])
+    # what was given is kept bit by bit where something else falls on it but for rounding
+    if run.next_timed < run.n_timed and run.timed_t[run.next_timed] <= target + run.tolerance:
+        target = run.timed_t[run.next_timed]
     if run.next_break < run.n_breaks and run.break_t[run.next_break] <= target:
         target = run.break_t[run.next_break]
         last = run.aside
@@ -255,6 +255,17 @@ def _good_step(run: Run, target: float) -> tuple[float, bool]:
         error = run.error
         if run.problem == s.NO_PROBLEM and t <= run.suspect:
             error = max(error, _mismatch(run))
+        if run.problem == s.NO_PROBLEM and error <= 1.0 and h > run.probe and _rests(run):
+            u = _surprise(run)
+            if u < 1.0:
+                if refused == 0 and run.suspect == -math.inf:
+                    run.usual = run.wish
+                refused += 1
+                run.rejections += 1
+                run.suspect = max(run.suspect, t + u * h)
+                h = max(u * h - run.probe, 0.5 * run.probe)
+                h_before = 0.0
+                continue
         if run.problem != s.NO_PROBLEM or not error <= 1.0:
             refused += 1
             _refuse(run, h_before, error_before, refused)
@@ -264,6 +275,11 @@ def _good_step(run: Run, target: float) -> tuple[float, bool]:
                 fail(run, s.COLLAPSE, 0, h)
             continue
         cut = scan(run)
+        if run.too_fine:
+            run.problem, run.resteps, h = s.TOO_FINE, run.resteps + 1, 0.25 * h
+            if h < floor:
+                fail(run, s.COLLAPSE, 0, h)
+            continue
         if cut < 0.9 and again < 3 and cut * h > floor:
             again += 1
             run.resteps += 1
@@ -285,6 +301,40 @@ def _good_step(run: Run, target: float) -> tuple[float, bool]:
 
 
 @njit()
+def _rests(run: Run) -> bool:
+    """Whether the error of the trial step tells nothing of what lies between the stages: it is
+    rounding, or hardly anything moves.
+    """
+    if run.error <= run.quiet:
+        return True
+    for l in range(7):
+        for i in range(run.n):
+            if not run.h * abs(run.k[run.n * l + i]) <= _REST * run.allowed[i]:
+                return False
+    return True
+
+
+@njit()
+def _surprise(run: Run) -> float:
+    """Where in a step at rest `fun` is not as the step has it; 1 if it is so at all places, which
+    are `probe` apart.
+    """
+    places = int(run.h / run.probe)
+    for k in range(1, places + 1):
+        u = k * run.probe / run.h
+        if u >= 1.0:
+            break
+        inside(run, u, run.stage)
+        slope(run, run.t + u * run.h, run.t, run.h, run.y, run.q)
+        for i in range(run.n):
+            a, b, c, d = run.q[4 * i], run.q[4 * i + 1], run.q[4 * i + 2], run.q[4 * i + 3]
+            known = (a + u * (2 * b + u * (3 * c + u * 4 * d))) / run.h
+            if not run.probe * abs(run.out[i] - known) <= run.allowed[i]:
+                return u
+    return 1.0
+
+
+@njit()
 def _passes_kink(run: Run) -> bool:
     """Whether the suspected kink lies in this good step, which follows a smooth one."""
     if run.t > run.suspect or not run.smooth:
@@ -302,6 +352,8 @@ def _refuse(run: Run, h_before: float, error_before: float, refused: int) -> Non
     if refused == 1 and run.suspect == -math.inf:
         run.usual = run.wish
     if run.problem != s.NO_PROBLEM or h_before == 0 or run.error <= 1.0:
+        return
+    if run.follow and run.t < run.settled:  # that kinks come is known: they are too many to land on
         return
     smooth = error_before * (run.h / h_before) ** 5
     if run.error > (10.0 if refused == 1 else 1.5) * smooth:
@@ -360,14 +412,15 @@ def _fire(run: Run, i: int) -> int:
         if run.terminal[i] > 0 and run.seen[i] >= run.terminal[i]:
             run.finished = True
         return NO_ORDER
-    _jump(run, run.number[i])
+    _jump(run, run.number[i], run.t)
     if accumulates(run, i):
         fail(run, s.FASTER_JUMPS, run.number[i], run.t)
     return 0
 
 
 @njit()
-def _jump(run: Run, number: int) -> None:
+def _jump(run: Run, number: int, t: float) -> None:
+    """Change the state; `t` is now, as it was given."""
     copy(run.stage, run.y, run.n)
     if run.change_delayed[number]:
         look_up(run, run.t, run.t, 1.0, run.y, run.flat)
@@ -376,7 +429,7 @@ def _jump(run: Run, number: int) -> None:
         if not math.isfinite(run.out[i]):
             fail(run, s.BAD_JUMP, number, run.t)
     copy(run.y, run.out, run.n)
-    run.jump_t[run.n_jumps] = run.t
+    run.jump_t[run.n_jumps], run.jump_what[run.n_jumps] = t, number
     run.n_jumps += 1
     _mesh(run)
 
@@ -385,8 +438,9 @@ def _jump(run: Run, number: int) -> None:
 def _timed_jumps(run: Run) -> bool:
     first = run.next_timed
     while run.next_timed < run.n_timed and run.timed_t[run.next_timed] <= run.t + run.tolerance:
-        run.next_timed += 1
-        _jump(run, run.timed_jump[run.next_timed - 1])
+        k = run.next_timed
+        run.next_timed = k + 1
+        _jump(run, run.timed_jump[k], run.timed_t[k])
     return run.next_timed > first
 
 

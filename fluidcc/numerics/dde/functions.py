@@ -142,6 +142,11 @@ class Function:
         """Whether it reads delayed states."""
         return "Z" in self.names
 
+    def at(self, t: float) -> Array:
+        """The value of one of time alone, called from Python; 1/0 is infinite."""
+        with np.errstate(all="ignore"):
+            return returned(self.function(np.float64(t)), self.count, self.what, t).copy()
+
     def __call__(self, frame: Frame, t: float) -> Array:
         """Its value on what stands in the frame, called from Python."""
         given = [frame.shaped[name].copy() for name in self.names if name not in ("t", "args")]

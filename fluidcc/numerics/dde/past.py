@@ -101,43 +101,57 @@ def _piece(run: Run, j: int, t: float, first: int, end: int) -> int:
 
 
 @njit()
-def _add_history(run: Run, t: float, weight: float) -> None:
-    ask(run, s.HISTORY, t)
-    for i in range(run.n):
-        run.past[i] += weight * run.out[i]
+def _add_history(run: Run, j: int, t: float, weight: float) -> None:
+    """Add to `past` what lag j reads of the history, or of the table that stands for it."""
+    n, top = run.n, run.top[j]
+    if run.n_table == 0:
+        ask(run, s.HISTORY, t)
+        for i in range(top, top + run.n_read):
+            run.past[i] += weight * run.out[i]
+        return
+    p = min(max(run.cursor[j], 0), run.n_table - 1)
+    while p > 0 and run.table_t[p] > t:
+        p -= 1
+    while p + 1 < run.n_table and run.table_t[p + 1] <= t:
+        p += 1
+    run.cursor[j] = p
+    y, q, u = at(run.table_y, n * p), at(run.table_q, 4 * n * p), t - run.table_t[p]
+    u /= run.table_h[p]
+    for i in range(top, top + run.n_read):
+        run.past[i] += weight * polynomial(y, q, i, i, u)
 
 
 @njit()
-def _history(run: Run, t: float, low: float, high: float) -> None:
-    """Put into `past` the value at t of the smooth piece between two breaking points, continued
-    beyond them if t lies there.
+def _history(run: Run, j: int, t: float, low: float, high: float) -> None:
+    """Put into `past` what lag j reads at t of the smooth piece between two breaking points,
+    continued beyond them if t lies there.
 
     A function cannot be trusted after its end or beyond a break, so the continuation is the cubic
     through four points before it, at the distance of the overshoot; but none of them earlier than
     has been needed for the solution, since the function may be defined no further back.
     """
-    for i in range(run.n):
+    for i in range(run.top[j], run.top[j] + run.n_read):
         run.past[i] = 0.0
     if t <= low:
-        _add_history(run, np.nextafter(low, np.inf), 1.0)
+        _add_history(run, j, np.nextafter(low, np.inf), 1.0)
         return
     if t < high:
         run.earliest = min(run.earliest, t)
-        _add_history(run, t, 1.0)
+        _add_history(run, j, t, 1.0)
         return
     # the state may jump at the end, even at the start of the run
     inside = np.nextafter(high, -np.inf)
     over = t - high
     back = min(over, (high - run.earliest) / 3.0) if run.earliest < high else over
-    if not over > 1e-14 * max(1.0, abs(t)) or high - 3.0 * back <= low:
-        _add_history(run, inside, 1.0)
+    if not over > run.tolerance or high - 3.0 * back <= low:
+        _add_history(run, j, inside, 1.0)
         return
     u = over / back
     a, b, c = u + 1.0, u + 2.0, u + 3.0
-    _add_history(run, inside, a * b * c / 6.0)
-    _add_history(run, high - back, -0.5 * u * b * c)
-    _add_history(run, high - 2.0 * back, 0.5 * u * a * c)
-    _add_history(run, high - 3.0 * back, -u * a * b / 6.0)
+    _add_history(run, j, inside, a * b * c / 6.0)
+    _add_history(run, j, high - back, -0.5 * u * b * c)
+    _add_history(run, j, high - 2.0 * back, 0.5 * u * a * c)
+    _add_history(run, j, high - 3.0 * back, -u * a * b / 6.0)
 
 
 # --- breaking points ------------------------------------------------------------------------------
@@ -156,8 +170,16 @@ def high_end(run: Run, k: int) -> float:
 
 
 @njit()
+def landed_on(run: Run, k: int) -> bool:
+    """Whether the images of point k are mesh points."""
+    return bool(run.point_order[k] < run.max_order)
+
+
+@njit()
 def add_point(run: Run, t: float, order: int, record: bool) -> None:
-    """Put a breaking point at t, before the next piece, unless nothing of it is carried on."""
+    """Put a breaking point at t, before the next piece, unless nothing of it is carried on; the
+    start and those of the history stay, which lags pass as they come.
+    """
     if record and order <= run.max_order:
         i = run.n_landed
         if i > 0 and run.landed_t[i - 1] == t:
@@ -165,7 +187,7 @@ def add_point(run: Run, t: float, order: int, record: bool) -> None:
             order = min(order, run.landed_order[i])
         run.landed_t[i], run.landed_order[i] = t, order
         run.n_landed = i + 1
-    if order >= run.max_order:
+    if order >= run.max_order and record:
         return
     k = run.n_points
     if k > 0 and run.point_t[k - 1] == t:
@@ -186,7 +208,9 @@ def next_landing(run: Run) -> float:
         lag, k = run.lag[j], run.next_point[j]
         if lag <= 0:
             continue
-        while k < run.n_points and run.point_t[k] + lag < run.t + run.tolerance:
+        while k < run.n_points and (
+            run.point_t[k] + lag < run.t + run.tolerance or not landed_on(run, k)
+        ):
             k += 1
         run.next_point[j] = k
         if k < run.n_points:
@@ -204,9 +228,12 @@ def land(run: Run) -> int:
         lag, k = run.lag[j], run.next_point[j]
         if lag <= 0:
             continue
-        while k < run.n_points and run.point_t[k] + lag <= run.t + run.tolerance:
-            run.branch[j] = max(run.branch[j], k + 1)
-            order = min(order, run.point_order[k] + 1)
+        while k < run.n_points and (
+            run.point_t[k] + lag <= run.t + run.tolerance or not landed_on(run, k)
+        ):
+            if landed_on(run, k):
+                run.branch[j] = max(run.branch[j], k + 1)
+                order = min(order, run.point_order[k] + 1)
             k += 1
         run.next_point[j] = k
     return order
@@ -230,6 +257,18 @@ def arguments(run: Run, t: float) -> None:
 
 
 @njit()
+def _passed(run: Run, j: int, then: float) -> int:
+    """The interval that lag j looks into, after points that are not landed on."""
+    k = run.branch[j]
+    while k < run.n_points and then > run.point_t[k] and not landed_on(run, k):
+        k += 1
+    while k > 0 and then <= run.point_t[k - 1] and not landed_on(run, k - 1):
+        k -= 1
+    run.branch[j] = k
+    return k
+
+
+@njit()
 def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) -> bool:
     """Put the delayed states seen from t and the state in the frame there too, in a step from `now`
     in which the solution is ``y + q @ (u, u^2, u^3, u^4)`` with ``u = (t - now) / width``.
@@ -242,12 +281,14 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
     m, n, z, n_read, constant = run.m, run.n, run.z, run.n_read, run.function[s.LAGS] == 0
     for j in range(m):
         then, k, u = run.at[j], run.branch[j], 0.0
+        if run.follow:
+            k = _passed(run, j, then)
         source, powers = run.past, run.flat
         if constant and run.lag[j] == 0:
             source = run.stage
         elif k <= run.initial:
             if run.function[s.HISTORY] != 0:
-                _history(run, then, low_end(run, k), high_end(run, k))
+                _history(run, j, then, low_end(run, k), high_end(run, k))
         else:
             first = max(run.point_piece[k - 1] - run.base, 0)
             newest = k == run.n_points

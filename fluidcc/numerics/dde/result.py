@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.tables import InTable
@@ -146,8 +146,9 @@ class DdeResult(InTable):
         The continuous solution, history included (with ``dense_output=True``).
     t_events, y_events : list of ndarray or None
         For each event the times, shape (k,), and states, shape (k, n), of its zeros.
-    t_jumps : ndarray
-        Times at which the state was changed.
+    t_jumps, jump_index : ndarray, shape (k,)
+        Times at which the state was changed, given ones as they were given, and which of `jumps`
+        did it.
     breaking_points : ndarray, shape (k, 2)
         Time and order of every discontinuity that was landed on: order p says that the p-th
         derivative jumps.
@@ -175,6 +176,7 @@ class DdeResult(InTable):
     t_events: list[Array] | None
     y_events: list[Array] | None
     t_jumps: Array
+    jump_index: NDArray[np.int64]
     breaking_points: Array
     nfev: int
     status: int

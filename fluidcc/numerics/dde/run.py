@@ -17,18 +17,25 @@ from numba import config
 from numba.core.compiler_lock import global_compiler_lock
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.base.progress import Progress, look, unless
+from fluidcc.base.progress import Progress, unless
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.driver import CROWD, advance
 from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout, is_compiled
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
 from fluidcc.numerics.dde.state import Run, Stop
+from fluidcc.numerics.dde.table import history_table
 
 FEW = 4  # lags: so many carry every discontinuity on as far as the order of the method
 _EPS = float(np.finfo(float).eps)
 _PAUSE = 0.2  # seconds between two returns to Python
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+_FORM = "{l_bar}{bar}| t = {n:.4g} of {total:.4g} [{elapsed} so far, {remaining} to go]"
 _STORE = 64  # pieces and points that there is room for at first
+_ZEROS = 128  # that one step may have
+PROBES = 1000  # of an interval where errors tell nothing
+MANY = 20  # lags: so many read a table of a history in Python
+_PLACES = np.array([0.0, 0.13, 0.29, 0.5, 0.71, 0.87, 1.0])  # irregular: no period fits them
+_FIT = np.linalg.inv(np.vander(_PLACES[[0, 1, 3, 5, 6]], increasing=True)).ravel()
 _BOUNDLESS = 1 << 62
 
 
@@ -69,13 +76,15 @@ class Problem:
         self.functions = [self.fun, lags, self.history, *watched, *self.changes]
 
 
-def solve(problem: Problem) -> DdeResult:
-    """Integrate to the end, a terminal event, or a failure."""
+def solve(problem: Problem, show: bool | None = None) -> DdeResult:
+    """Integrate to the end, a terminal event, or a failure; with a bar if that takes long."""
     frame = Frame(problem.layout, problem.args)
     run, kept = _prepare(problem, frame)
-    enter, steps, begin = _entry(), 64, True
+    enter, steps, begin, start = _entry(), 64, True, run.t
     # a trial step may leave the domain of a function; what matters is reported
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), Progress(
+        run.t_end - start, show, about="solve_dde", form=_FORM, unit=""
+    ) as bar:  # fmt: skip
         while True:
             began = perf_counter()
             try:
@@ -92,7 +101,7 @@ def solve(problem: Problem) -> DdeResult:
                 _grow(run)
             elif code != s.PAUSED:
                 break
-            look()
+            bar.reach(run.t - start)
             share = _PAUSE / max(perf_counter() - began, 1e-9)
             steps, begin = max(1, int(steps * min(max(share, 0.1), 4.0))), False
     del kept
@@ -103,7 +112,7 @@ def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
     """Solve each, over so many threads: by default one a core, or one in all where functions are
     plain Python, which runs in one thread at a time anyway.
     """
-    results = [solve(p) for p in problems[:1]]  # what has to be compiled is compiled by this
+    results = [solve(p, False) for p in problems[:1]]  # what has to be compiled is compiled by this
     if workers is None:
         plain = any(f is not None and not is_compiled(f.function) for f in problems[0].functions)
         workers = 1 if plain else len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count()
@@ -114,7 +123,7 @@ def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
         ThreadPoolExecutor(workers) as pool,
     ):
         try:
-            for run in [pool.submit(unless, stop, solve, p) for p in problems[1:]]:
+            for run in [pool.submit(unless, stop, solve, p, False) for p in problems[1:]]:
                 results.append(run.result())
                 bar.reach(len(results))
         except BaseException:  # Ctrl-C is heard here alone
@@ -149,11 +158,16 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     run.tolerance = 64 * _EPS * run.scale
     run.aside = run.tolerance / 4
     run.few = m <= FEW
+    run.quiet, run.probe = min(max(1e-6, 100 * _EPS / run.rtol), 1e-3), (run.t_end - run.t) / PROBES
+    run.start_order = _start_order(p)
+    run.follow = any(order >= run.max_order for _, order in [*p.breaks, (0, run.start_order)])
+    run.settled = math.inf
     arrays["lag"] = constant = p.lags if isinstance(p.lags, np.ndarray) else np.zeros(m)
     run.keep = p.dense_output or isinstance(p.lags, Function)
     run.longest = constant.max(initial=0.0)
     if isinstance(p.lags, np.ndarray):
         run.shortest = constant[constant > 0].min(initial=math.inf)
+        run.settled = run.t + run.longest
     run.out, run.stage = frame.views["out"], frame.views["y"]
     run.z, run.modes = frame.views["Z"], frame.views["modes"]
     scans = w + 2 * m
@@ -161,17 +175,43 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     arrays |= dict.fromkeys(("q", "guess", "flat", "before_q"), 4 * n)
     arrays |= dict.fromkeys(("size", "switched", "fired", "interval", "since", "value_before"), w)
     arrays |= {"k": 7 * n, "at": m, "value": scans, "side": scans}
-    # a scan looks at eight places
-    arrays |= dict.fromkeys(("found_u", "found_what", "found_side", "found_kind"), 8 * scans)
+    run.most_found = 8 * scans + (_ZEROS if w else 0)
+    found = ("found_u", "found_what", "found_side", "found_kind")
+    arrays |= dict.fromkeys(found, run.most_found)
+    arrays |= {"place": _PLACES, "fit": _FIT, "coefficient": 5, "panel": 7 * w, "n_extra": w}
+    arrays |= dict.fromkeys(("extra_u", "extra_g"), 3 * w)
     arrays |= dict.fromkeys(("branch", "cursor", "next_point"), m)
     arrays |= dict.fromkeys(("seen", "sign", "shrinking"), w)
-    run.allot(arrays | _known(run, p) | _stores(run, p))
+    run.allot(arrays | _known(run, p) | _stores(run, p) | _table(run, p))
     run.y[:] = run.past[:] = p.start
-    run.switched[:], run.fired[:] = math.nan, -math.inf
+    run.switched[:], run.fired[:], run.panel_width = math.nan, -math.inf, math.inf
     run.interval[:] = run.since[:] = math.inf
     run.before_h, run.last_error = 1.0, 1e-4
     run.suspect, run.paced_at, run.earliest = -math.inf, run.t, math.inf
     return run, _functions(run, p, frame)
+
+
+def _start_order(p: Problem) -> int:
+    """0 if the history jumps to the state at the start, else 1."""
+    if p.history is None or p.layout.past[-1] == 0:
+        return 1
+    before = float(np.nextafter(p.numbers["t"], -math.inf))
+    try:
+        gap = np.abs(p.history.at(before) - p.start)
+    except Exception:  # it may be defined no further back
+        return 1
+    return int(not (gap > p.numbers["atol"] + p.numbers["rtol"] * np.abs(p.start)).any())
+
+
+def _table(run: Run, p: Problem) -> dict[str, Any]:
+    """A table of the history, where it is in Python and read by many constant lags."""
+    if p.history is None or is_compiled(p.history.function) or run.m <= MANY or not run.longest:
+        return {}
+    first = run.t - run.longest
+    ends = [first, *(b for b, _ in p.breaks if first < b < run.t), run.t]
+    table = history_table(p.history.at, ends, run.rtol, p.numbers["atol"])
+    run.n_table = 0 if table is None else table["table_t"].size
+    return table or {}
 
 
 def _known(run: Run, p: Problem) -> dict[str, Any]:
@@ -195,7 +235,7 @@ _STORES = {
     "points": {"point_t": 0, "point_order": 0, "point_piece": 0},
     "mesh": {"mesh_t": 0, "mesh_y": 1},
     "hits": {"hit_event": 0, "hit_t": 0, "hit_y": 1},
-    "jumps": {"jump_t": 0},
+    "jumps": {"jump_t": 0, "jump_what": 0},
     "landed": {"landed_t": 0, "landed_order": 0},
 }
 
@@ -204,6 +244,7 @@ def _stores(run: Run, p: Problem) -> dict[str, int]:
     """The stores at first, and how many numbers they have room for."""
     run.margin = (CROWD + 10) * run.n_watchers + run.n_timed + 2
     most = dict.fromkeys(_STORES, max(_STORE, 2 * run.margin) + run.n_breaks)
+    most["hits"] += 2 * run.most_found
     if p.t_eval is not None:
         run.sampling, run.sample_t = True, p.t_eval
         run.n_samples = most["mesh"] = p.t_eval.size
@@ -223,7 +264,8 @@ def _grow(run: Run) -> None:
     """Double the stores in which one step may find no room; the entries that are there stay."""
     for store in _STORES:
         most = getattr(run, f"most_{store}")
-        if getattr(run, f"n_{store}") + run.margin > most:
+        room = run.margin + (run.most_found if store == "hits" else 0)
+        if getattr(run, f"n_{store}") + room > most:
             old = {name: run.arrays[name] for name in _STORES[store]}
             run.allot(_room(run, store, 2 * most))
             for name, values in old.items():
@@ -278,6 +320,7 @@ def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
         y=run.mesh_y[: n * run.n_mesh].reshape(-1, n).T.copy(),
         sol=sol, t_events=hit_times, y_events=hit_states,
         t_jumps=run.jump_t[: run.n_jumps].copy(),
+        jump_index=run.jump_what[: run.n_jumps].copy(),
         breaking_points=np.column_stack([run.landed_t[:landed], run.landed_order[:landed]]),
         nfev=int(run.nfev), status=status, message=_message(p, run, frame, code),
         modes=run.modes.copy() if p.layout.modes else None,
@@ -356,6 +399,11 @@ def _collapse(p: Problem, run: Run, frame: Frame, here: str) -> str:
             f"fun or the state became infinite or NaN however small the step, after {here}: "
             f"the solution may blow up or leave the domain of fun there; end t_span before it or "
             "declare a terminal event."
+        )
+    if run.problem == s.TOO_FINE:
+        return (
+            f"an event has more zeros than steps can resolve after {here}: it is noise, or "
+            f"oscillates without end; give a smooth function of the state"
         )
     return (
         f"the step size collapsed to {run.when:.3g} at {here}: the solution may have a "

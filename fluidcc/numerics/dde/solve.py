@@ -16,7 +16,7 @@ from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.functions import Array, Function, Layout, parameter_kinds
 from fluidcc.numerics.dde.result import DdeSolution
-from fluidcc.numerics.dde.run import FEW, Problem, Watcher, solve, solve_many
+from fluidcc.numerics.dde.run import FEW, MANY, Problem, Watcher, solve, solve_many
 from fluidcc.numerics.tableaus import METHODS
 
 
@@ -64,10 +64,14 @@ def solve_dde(
         Plain, or compiled by numba, which is many times as fast; it is fastest if it returns a
         tuple, or of one equation a number, for which no memory is allocated. `fluidcc.solve_dde`
         also takes equations in SymPy, ``{x(t): right-hand side, ...}`` or a list of
-        ``Eq(x(t).diff(t), ...)``, and compiles them. They tell the lags, as in ``x(t - tau)``, and
-        Max, Abs, Heaviside and Piecewise become switches; `args` is then ``{parameter: value}``,
-        each one number or one a run, `history` may be ``{x(t): expression}``, and events may be
-        expressions.
+        ``Eq(x(t).diff(t, n), ...)``, and compiles them. They tell the lags, as in ``x(t - tau)`` or
+        ``x(t - tau).diff(t)``, and Max, Abs, Heaviside and Piecewise become switches; equations of
+        higher order become systems, and those that are linear in the highest derivatives are solved
+        for them. y has the functions in the order of the equations, then their lower derivatives;
+        ``result.of(x(t).diff(t))`` is a row. `args` is then ``{parameter: value}``, each one number
+        or one a run, `history` may be ``{x(t): expression}``, from which that of the derivatives
+        follows, and an event, or `when` of a jump, an expression, or ``(expression, {"direction":
+        1, "terminal": True})``.
     t_span : (float, float)
         Start and end, in this order.
     history : array_like, shape (n,), or callable, or DdeSolution
@@ -91,19 +95,22 @@ def solve_dde(
         ``event(t, y, *args)``, or ``event(t, y, Z, *args)`` if it has the attribute ``delayed =
         True``; its zeros are reported. Attributes as in SciPy: ``terminal`` (bool, or the number of
         occurrences that end the run) and ``direction`` (+1: only rising, -1: only falling zeros). A
-        zero at the start is not an occurrence.
+        zero at the start is not an occurrence. Each step is looked through in panels in which a
+        quartic through five values of the event foretells two others, however long the step.
     jumps : list of (when, change), optional
         Changes of the state: `when` is a time, several times, or a function like an event (with
         `direction` and `delayed`); ``change(t, y, *args)`` returns the new state (``change.delayed
         = True``: ``change(t, y, Z, *args)``). Delayed look-ups see both sides. Jumps at one time
-        happen in the order given.
+        happen in the order given. The result says when, in ``t_jumps``, and which, in
+        ``jump_index``.
     switches : callable or list of callables, optional
         ``switch(t, y, Z, *args)``: `fun` gets ``modes``, shape (number of switches,), where
         ``modes[k]`` is 1.0 while switch k is positive and 0.0 otherwise. The mode is held during a
         step, which ends exactly where the switch changes sign; so a right-hand side with jumps or
         kinks is solved at full order. (Undeclared ones, of `lags` too, are found by error control,
         at the cost of many small steps and some tens of tolerances; their images under the lags are
-        mesh points if there are up to 4 lags.)
+        mesh points if there are up to 4 lags. At rest, where errors tell nothing, `fun` is tried at
+        intervals of a thousandth of `t_span`; see the notes for what is not seen.)
     args : tuple, or ndarray of shape (runs, parameters)
         Passed on to `fun`, `lags`, events, switches and changes. An array of two dimensions asks
         for many runs, one for each row of parameters; `history` and `lags` may then be such arrays
@@ -120,7 +127,9 @@ def solve_dde(
         Times, in the history or later, at which the history or `fun` is known not to be smooth.
     max_order : int, optional
         Discontinuities up to this order of derivative become mesh points: by default 5 for up to 4
-        lags, 3 for up to 20, then 2. The rest is left to error control.
+        lags, 3 for up to 20, 2 for up to 400, 1 for up to 4000, then 0. The rest is left to error
+        control: the kink that a smooth history makes at the start is of order 1, and comes back as
+        one of order 2 a lag later; after a history that jumps at the start they are 0 and 1.
     workers : int, optional
         Threads that share many runs: by default one a core, or one if functions are plain Python.
 
@@ -128,10 +137,10 @@ def solve_dde(
     -------
     DdeResult, or list of DdeResult for many runs
         With the fields ``t, y, sol, t_events, y_events, nfev, njev, nlu, status, message, success``
-        of SciPy's, and ``t_jumps``, ``breaking_points``, ``modes`` and ``statistics``. A failed
-        integration (collapse of the step size, NaN, too many steps, a lag that turns negative,
-        accumulating jumps) has ``success=False``, everything up to the failure, and a message that
-        says what, where, and what to try.
+        of SciPy's, and ``t_jumps``, ``jump_index``, ``breaking_points``, ``modes`` and
+        ``statistics``. A failed integration (collapse of the step size, NaN, too many steps, a lag
+        that turns negative, accumulating jumps) has ``success=False``, everything up to the
+        failure, and a message that says what, where, and what to try.
 
     Raises
     ------
@@ -154,7 +163,24 @@ def solve_dde(
 
     The solver is compiled once after installation. It calls functions that numba has compiled
     directly, and any other through Python; they may be mixed. A compiled function is called through
-    Python too where `args` holds anything but numbers and arrays of numbers.
+    Python too where `args` holds anything but numbers and arrays of numbers. With more than 20
+    constant lags a history in Python is called beforehand, and lags read quartic pieces that are
+    right to a hundredth of the tolerance at two more places each; one that they do not fit is
+    called for each lag.
+
+    What comes and goes between two places at which a function is called is not seen: a pulse of
+    `fun` that falls between the stages of a step or, at rest, is shorter than a thousandth of
+    `t_span`; an event that goes to zero and back between seven values that a quartic explains.
+    Declare such times in `breaking_points`, or bound the steps by `max_step`. Here is a dip of 0.2
+    in 1000:
+
+    >>> import numpy as np
+    >>> from fluidcc.numerics.dde.solve import solve_dde
+    >>> def dip(t, y):
+    ...     return abs(y[0] - 500) - 0.1 if abs(y[0] - 500) < 0.2 else 0.1
+    >>> clock = {"fun": lambda t, y, Z: [1.0], "t_span": (0, 1000), "history": 0.0, "lags": []}
+    >>> [len(solve_dde(**clock, events=dip, max_step=h).t_events[0]) for h in (np.inf, 0.1)]
+    [0, 2]
 
     References
     ----------
@@ -168,7 +194,6 @@ def solve_dde(
     The delayed negative feedback y' = -y(t - 1) from y = 1, whose solution is polynomial between
     integers:
 
-    >>> from fluidcc.numerics.dde.solve import solve_dde
     >>> tight = {"rtol": 1e-8, "atol": 1e-8}
     >>> result = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 3), 1.0, [1.0], t_eval=[1, 2, 3], **tight)
     >>> result.y.round(6)
@@ -177,7 +202,6 @@ def solve_dde(
     A lag that depends on the state (Feldstein and Neves), y' = y(y(t) - sqrt(2) + 1) / (2 sqrt(t)),
     y = 1 up to t = 1; the kink at t = 1 returns at t = 2:
 
-    >>> import numpy as np
     >>> result = solve_dde(
     ...     lambda t, y, Z: Z[:, 0] / (2 * np.sqrt(t)), (1, 4), 1.0,
     ...     lambda t, y: [t - y[0] + np.sqrt(2) - 1]
@@ -215,6 +239,14 @@ def solve_dde(
     >>> runs = fc.solve_dde(equations, (0, 300), 0.5, args={beta: 0.2, tau: [6, 12, 17]})
     >>> [float(np.ptp(run.y[0, run.t > 200]).round(2)) for run in runs]
     [0.31, 0.61, 0.86]
+
+    A pendulum that is damped by its speed of a little before, of second order; its highest point:
+
+    >>> pendulum = [sp.Eq(x(t).diff(t, 2), -sp.sin(x(t)) - x(t - 0.1).diff(t) / 5)]
+    >>> top = (x(t).diff(t), {"direction": -1, "terminal": True})
+    >>> run = fc.solve_dde(pendulum, (0, 20), {x(t): t}, events=top)
+    >>> print(run.of(x(t)).max().round(3), run.t_events[0].round(3))
+    0.878 [1.534]
     """
     if not callable(fun):
         raise InvalidInput(f"fun is {shown(fun)}; it must be a function of (t, y, Z).")
@@ -236,9 +268,9 @@ def solve_dde(
     modes = sum(w.kind == s.SWITCH for w in watchers)
     names = ("t", "y", "Z", *(["modes"] if modes else []), "args")
     if max_order is None:  # the table grows like count**max_order within the largest lag
-        max_order = 5 if count <= FEW else 3 if count <= 20 else 2
+        max_order = sum(count <= most for most in (FEW, FEW, MANY, 400, 4000))
     else:
-        max_order = whole(max_order, "max_order", least=1, most=50)  # at least the first kinks
+        max_order = whole(max_order, "max_order", most=50)
     known = np.atleast_1d(numbers(breaking_points, "breaking_points", "a list of finite times"))
     breaks = [(float(b), 1) for b in known.ravel()]
     if isinstance(history, DdeSolution):

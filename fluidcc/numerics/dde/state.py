@@ -40,12 +40,17 @@ class Run(Scattered):
     max_order: int  # the highest order of a discontinuity that is landed on
     margin: int  # entries that one step may add to a store at most
     few: int  # whether the lags are so few that kinks which are found are carried on
+    follow: int  # whether some points are not landed on: lags pass them as they come
+    settled: float  # until this time
     keep: int  # whether the whole past is kept
     scale: float  # of times
     tolerance: float  # times closer than this are one
     aside: float  # so far from a jump of fun, its value is that of one side
     longest: float  # lag: what lies further back is not needed
     shortest: float  # positive lag: no step so short sees itself
+    start_order: int  # of the discontinuity at the start
+    quiet: float  # errors below tell nothing of what lies between the stages,
+    probe: float  # so that fun is tried at such intervals
     atol: Floats
     lag: Floats  # m constants, not used if they are a function
     top: Ints  # the (first) state that each lag is read for
@@ -115,6 +120,11 @@ class Run(Scattered):
     next_point: Ints  # that each constant lag will carry forward
     earliest: float  # time at which the history was needed
     past: Floats  # n: a state of the history, at all times if that is constant
+    n_table: int  # pieces that stand for a history in Python, as those of the steps
+    table_t: Floats
+    table_h: Floats
+    table_y: Floats
+    table_q: Floats
 
     # --- known discontinuities, in order of time --------------------------------------------------
     n_breaks: int
@@ -145,7 +155,17 @@ class Run(Scattered):
     value: Floats  # n_watchers + 2 m: of watchers, then of lags from the ends of their intervals
     value_before: Floats
     side: Ints  # their signs during a scan
+    place: Floats  # 7 in a panel of a step, of which five fit a quartic
+    fit: Floats  # 5 x 5: its coefficients from them
+    coefficient: Floats  # 5 of one watcher
+    panel: Floats  # 7 x n_watchers: values there
+    n_extra: Ints  # of each watcher, places of extrema with values across zero
+    extra_u: Floats  # n_watchers x 3
+    extra_g: Floats
+    panel_width: float  # most of the next, in time
+    too_fine: int  # whether watchers are not resolved in the panels that a step may have
     n_found: int  # zeros in a trial step
+    most_found: int
     found_u: Floats
     found_what: Ints
     found_side: Ints  # the new sign
@@ -167,6 +187,7 @@ class Run(Scattered):
     n_jumps: int
     most_jumps: int
     jump_t: Floats
+    jump_what: Ints  # which jump it was
     n_landed: int
     most_landed: int
     landed_t: Floats
@@ -209,7 +230,7 @@ else:
 (EVENT, JUMP, SWITCH) = range(3)
 
 # --- why a trial step cannot be judged by its error -----------------------------------------------
-(NO_PROBLEM, NOT_FINITE, NO_FIXED_POINT, NEGATIVE_LAG) = range(4)
+(NO_PROBLEM, NOT_FINITE, NO_FIXED_POINT, NEGATIVE_LAG, TOO_FINE) = range(5)
 
 # --- why the driver returned ----------------------------------------------------------------------
 (

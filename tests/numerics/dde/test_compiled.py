@@ -39,7 +39,7 @@ def test_compiled_and_plain_functions_give_one_solution(problem: Problem) -> Non
             assert ours.nfev == plain.nfev
             assert ours.sol is not None
             assert plain.sol is not None
-            np.testing.assert_allclose(ours.sol(t), plain.sol(t), rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(ours.sol(t), plain.sol(t), rtol=1e-9, atol=1e-9)
             assert np.abs(ours.sol(t) - problem.solution(t)).max() <= 100 * rtol
 
 

@@ -57,6 +57,77 @@ def test_two_crossings_within_one_step_are_both_found() -> None:
     np.testing.assert_allclose(result.t_events[0], exact, atol=1e-12)
 
 
+#: events of y = t up to 1000, and their zeros
+ZEROS: dict[str, tuple[Callable[[float], float], list[float]]] = {
+    "318 of a sine": (math.sin, [math.pi * k for k in range(1, 319)]),  # scipy/scipy#9228
+    "two 0.02 apart": (lambda y: (y - 50) * (y - 50.02), [50, 50.02]),
+    "three 0.01 apart": (lambda y: (y - 500) * (y - 500.01) * (y - 500.02), [500, 500.01, 500.02]),
+    "three pairs": (
+        lambda y: math.prod(y - z for z in (10, 10.02, 300, 300.02, 700, 700.02)),
+        [10, 10.02, 300, 300.02, 700, 700.02],
+    ),
+    "shallow dips": (
+        lambda y: math.cos(y) - 1 + 1e-6,
+        sorted(
+            2 * math.pi * k + s * math.acos(1 - 1e-6)
+            for k in range(160) for s in (-1, 1) if k or s > 0
+        ),
+    ),
+    "one that only touches": (lambda y: (y - 123.456) ** 2, []),
+    "a jump": (lambda y: math.copysign(1.0, y - 123.456), [123.456]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_no_zero_is_lost_in_a_long_step(name: str) -> None:
+    g, zeros = ZEROS[name]
+    result = solve_dde(
+        lambda t, y, Z: [1.0], (0, 1000), 0.0, [], events=lambda t, y: g(float(y[0]))
+    )
+    assert result.statistics.steps < 30
+    np.testing.assert_allclose(result.t_events[0], zeros, atol=1e-6, rtol=0)
+
+
+def test_an_event_that_is_noise_is_refused_and_more_zeros_than_a_step_may_have_are_found() -> None:
+    rng = np.random.default_rng(0)
+    noise = lambda t, y: rng.normal()  # noqa: E731
+    result = solve_dde(lambda t, y, Z: [1.0], (0, 1), 0.0, [], events=noise)
+    assert not result.success
+    assert "it is noise" in result.message
+    result = solve_dde(
+        lambda t, y, Z: [0.0], (0, 1000), 0.0, [], events=lambda t, y: math.sin(2 * t)
+    )
+    np.testing.assert_allclose(result.t_events[0], math.pi / 2 * np.arange(1, 637), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("end", "start"), [(45, 20.0), (45, 41.3), (300, 10.0), (300, 217.0)])
+@pytest.mark.parametrize("at_first", [0.0, 1.0])
+def test_a_pulse_after_rest_is_found_though_nobody_declares_it(
+    end: float, start: float, at_first: float
+) -> None:
+    """Of 0.4, with a time constant of 1 (scipy/scipy#18039, SDXorg/pysd#7)."""
+    result = solve_dde(
+        lambda t, y, Z: [-y[0] + (start <= t < start + 0.4)], (0, end), at_first, [],
+        t_eval=[start + 0.4],
+    )  # fmt: skip
+    exact = at_first * math.exp(-start - 0.4) + 1 - math.exp(-0.4)
+    assert result.y[0, 0] == pytest.approx(exact, abs=1e-5)
+
+
+def test_given_times_are_kept_bit_by_bit_and_each_jump_says_which_it_was() -> None:
+    """Though multiples of 0.3 and 0.04 meet but for rounding (SciML/DifferentialEquations.jl#1124,
+    #725).
+    """
+    times = 0.04 * np.arange(1, 1001)
+    top = marked(lambda t, y: y[0] - 500.5, direction=1)
+    jumps = [(times, lambda t, y: y + 1), (top, lambda t, y: y + 1), (7.7, lambda t, y: y)]
+    result = solve_dde(lambda t, y, Z: [0.0 * Z[0, 0]], (0, 41), 0.0, [0.3], jumps=jumps)
+    assert result.y[0, -1] == 1001
+    np.testing.assert_array_equal(result.t_jumps[result.jump_index == 0], times)
+    assert result.t_jumps[result.jump_index == 1].tolist() == [times[500]]
+    assert result.t_jumps[result.jump_index == 2].tolist() == [7.7]
+
+
 def test_a_jump_at_a_given_time_is_seen_by_delayed_look_ups() -> None:
     """y' = -y(t - 1), y = 1, and y + 1 at t = 1/2: the fundamental solution from 1/2 is added."""
 
@@ -111,6 +182,8 @@ def test_a_history_may_jump_at_the_start() -> None:
     for lags in ([1.0], lambda t, y: [1.0]):
         result = solve_dde(lambda t, y, Z: Z[:, 0], (0, 2), lambda t: 1.0 if t < 0 else 3.0, lags)
         np.testing.assert_allclose(result.y[0, -1], 7.5, atol=1e-9)
+        # the jump is of order 0, and so its image of order 1 (SciML/DifferentialEquations.jl#211)
+        np.testing.assert_allclose(result.breaking_points[0], [1.0, 1.0], atol=1e-9)
 
 
 def test_a_delayed_event_resets_the_state() -> None:
