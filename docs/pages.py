@@ -57,6 +57,7 @@ def write() -> None:
     for folder in ("models", "papers", "notebooks", "api"):
         (MADE / folder).mkdir(parents=True)
     models()
+    vocabulary()
     papers()
     api()
 
@@ -239,6 +240,34 @@ def drawn(law: Any, net: fc.Network) -> str:
     figure.savefig(MADE / "models" / f"{law.name}.svg", bbox_inches="tight")
     plt.close(figure)
     return f"```{{image}} {law.name}.svg\n:alt: rates and delays of two flows with {law.name}\n```"
+
+
+# ---- signals ------------------------------------------------------------------------------------
+
+
+def vocabulary() -> None:
+    """Write the table of all that laws hear and say."""
+    v = fc.symbols
+    parts = ["# Signals and outputs", SIGNALS]
+    for kind, inputs, outputs in (
+        ("source", v.SOURCE_INPUTS, v.SOURCE_OUTPUTS), ("link", v.LINK_INPUTS, v.LINK_OUTPUTS),
+    ):  # fmt: skip
+        rows = [
+            (f"${latex(s)}$", f"`{v.imported(s)}`", v.SIGNAL_MEANING[s], v.SIGNAL_UNITS[s])
+            for s in inputs
+        ]
+        if kind == "source":
+            trip = f"${latex(v.RTT)} = e + e_b$", f"`{v.imported(v.RTT)}`", "round-trip time", "s"
+            rows.append(trip)
+        parts += [f"## What a {kind} hears", table(("signal", "import", "meaning", "unit"), rows)]
+        rows = [(f'`"{o}"`', v.OUTPUT_MEANING[o], v.OUTPUT_UNITS.get(o, "1")) for o in outputs]
+        parts += [f"## What a {kind} says", table(("output", "meaning", "unit"), rows)]
+    page("signals", *parts)
+
+
+SIGNALS = """Laws are written in these symbols of `fluidcc.symbols`, and give the outputs by name,
+as in `out={"rate": x}`. A signal of a source is that of the datum whose news comes now: its delay,
+and the losses, marks and prices that it met. What routers say is as old as the way from them."""
 
 
 # ---- papers -------------------------------------------------------------------------------------

@@ -50,11 +50,12 @@ from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import LawError
 
 __all__ = [
-    "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "REPORTING", "RTT", "SIGNAL_MEANING",
-    "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b",
-    "edot", "expression", "factors", "noise", "nonnegative", "numpy_function", "offer_max",
-    "offer_min", "packet", "pi", "plain", "positive", "price", "q_max", "raises", "reports",
-    "symbols_of", "t", "unfold", "x_tau", "y",
+    "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "OUTPUT_MEANING", "OUTPUT_UNITS", "REPORTING",
+    "RTT", "SIGNAL_MEANING", "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let",
+    "c", "crossing", "e", "e_b", "edot", "expression", "factors", "imported", "noise",
+    "nonnegative", "numpy_function", "offer_max", "offer_min", "packet", "pi", "plain",
+    "positive", "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau",
+    "y",
 ]  # fmt: skip
 
 positive = partial(symbols, positive=True)
@@ -157,6 +158,20 @@ SIGNAL_MEANING = {
     **dict.fromkeys(factors, "factor that a router asks for"),
     **dict.fromkeys(raises, "amount that a router adds to the rate"),
     **dict.fromkeys(reports, "reports of a router so far"),
+}
+
+OUTPUT_UNITS = {"rate": "bit/s", "offer": "bit/s", "raise": "bit/s"}  # of the others 1
+
+OUTPUT_MEANING = {
+    "rate": "sending rate",
+    "loss": "share that a full buffer loses",
+    "mark": "share that is marked",
+    "price": "price of the link",
+    "drop": "share that is dropped before the queue",
+    "offer": "rate that a router offers, straight back to the sources",
+    "factor": "factor that a router asks for, straight back to the sources",
+    "raise": "amount that a router adds to the rate, straight back to the sources",
+    "reports": "reports of a router so far",
 }
 
 FUNCTIONS = (
@@ -321,3 +336,13 @@ def plain(symbol: Symbol | str) -> str:
 
 
 RTT = Let(r"\mathrm{RTT}", e + e_b)
+
+
+def imported(symbol: Symbol) -> str:
+    """Return how a symbol of the vocabulary is had: ``from fluidcc.symbols import pi``."""
+    for name, value in globals().items():
+        if value is symbol:
+            return f"from fluidcc.symbols import {name}"
+        if isinstance(value, tuple) and symbol in value and value in (factors, raises, reports):
+            return f"from fluidcc.symbols import {name}; {name}[{value.index(symbol)}]"
+    raise KeyError(symbol)

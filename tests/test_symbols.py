@@ -6,15 +6,22 @@ import pickle
 import pytest
 from sympy import Symbol, latex, sin, symbols
 
+from fluidcc.laws.checks import dim_of_text
 from fluidcc.symbols import (
     LINK_INPUTS,
+    LINK_OUTPUTS,
+    OUTPUT_MEANING,
+    OUTPUT_UNITS,
     RTT,
+    SIGNAL_MEANING,
     SIGNAL_UNITS,
     SOURCE_INPUTS,
+    SOURCE_OUTPUTS,
     Let,
     e,
     e_b,
     edot,
+    imported,
     plain,
     q_max,
     unfold,
@@ -90,3 +97,13 @@ def test_plain_names() -> None:
 
 def test_every_signal_has_a_unit() -> None:
     assert {*SOURCE_INPUTS, *LINK_INPUTS} == set(SIGNAL_UNITS)
+
+
+def test_all_that_laws_hear_and_say_has_a_meaning_a_unit_and_a_name_to_import() -> None:
+    for s in (*SOURCE_INPUTS, *LINK_INPUTS, RTT):
+        assert s is RTT or (SIGNAL_MEANING[s] and dim_of_text(SIGNAL_UNITS[s]))
+        space: dict[str, object] = {}
+        line, _, last = imported(s).partition("; ")
+        exec(line, space)
+        assert eval(last or line.split()[-1], space) is s
+    assert {*OUTPUT_MEANING} == {*SOURCE_OUTPUTS, *LINK_OUTPUTS} >= {*OUTPUT_UNITS}

@@ -12,15 +12,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import sympy
 from sympy import (
     Add,
     Derivative,
     Expr,
     Function,
     I,
+    Integer,
     Integral,
     Max,
     Min,
+    NumberSymbol,
     Piecewise,
     Pow,
     Symbol,
@@ -41,12 +44,17 @@ from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import (
     FUNCTIONS,
+    LINK_INPUTS,
     REPORTING,
+    RTT,
     SIGNAL_UNITS,
+    SOURCE_INPUTS,
     Let,
     c,
+    imported,
     numpy_function,
     plain,
+    symbols_of,
     unfold,
     y,
 )
@@ -180,14 +188,32 @@ def explain(expr: Expr, dims: Mapping[Symbol, Dim]) -> str:
     known = [(arg, dim) for arg, dim in parts if isinstance(dim, Dim)]
     for kind, verb in ((Add, "adds"), ((Max, Min), "compares"), (Piecewise, "chooses between")):
         if isinstance(expr, kind):
-            first: dict[str, Expr] = {}
+            first: dict[str, tuple[Expr, Dim]] = {}
             for arg, dim in known:
-                first.setdefault(str(dim), arg)
-            return f"it {verb} " + " and ".join(f"{arg} [{unit}]" for unit, arg in first.items())
-    wrong = [f"{arg} [{dim}]" for arg, dim in known if not same(dim, Dim())]
+                first.setdefault(str(dim), (arg, dim))
+            said = " and ".join(f"{arg} [{unit}]" for unit, (arg, _) in first.items())
+            return f"it {verb} {said}{_constant(list(first.values()))}"
+    wrong = [(arg, dim) for arg, dim in known if not same(dim, Dim())]
     if wrong:
-        return f"{type(expr).__name__} needs a number, not {' and '.join(wrong)}"
+        said = " and ".join(f"{arg} [{dim}]" for arg, dim in wrong)
+        hint = _constant([wrong[0], (Integer(1), Dim())])
+        return f"{type(expr).__name__} needs a number, not {said}{hint}"
     return f"{expr} mixes units"
+
+
+def _constant(terms: Sequence[tuple[Expr, Dim]]) -> str:
+    """Return which plain number, in terms that do not go together, may lack which unit."""
+    for arg, dim in terms:
+        number = next((f for f in (arg, *arg.args) if f.is_number and abs(f) != 1), None)
+        other = next((wanted for _, wanted in terms if not same(wanted, dim)), None)
+        if number is not None and other is not None and not isinstance(arg, Pow):
+            lacks = Dim(*(p - q for p, q in zip(other, dim, strict=True)))
+            value = f"{float(abs(number)):.10g}"
+            return (
+                f" (numbers in a formula have no unit: if {value} is in {lacks}, make it a "
+                f"parameter, params={{k: {value}}}, units={{k: '{lacks}'}})"
+            )
+    return ""
 
 
 # --- parameters -----------------------------------------------------------------------------------
@@ -299,9 +325,10 @@ def _check_names(law: Any) -> None:
     seen: dict[str, Symbol] = {}
     for s in (*law.flow, *law.params, *law.inputs):
         if seen.setdefault(plain(s), s) != s:
+            signal = f"; the signal is `{imported(s)}`" if s in law.inputs else ""
             raise LawError(
                 f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols "
-                f"differ when their assumptions do)"
+                f"differ when their assumptions do){signal}"
             )
 
 
@@ -347,6 +374,12 @@ def _check_places(law: Any) -> None:
             )
 
 
+_SMALLEST = (
+    ". What is above the smallest delay seen is a state of its own, flow={d: edot / (1 + edot)}, "
+    "lower={d: 0}, initial={d: 0}, units={d: 's'}; the smallest one-way delay is then e - d"
+)
+
+
 def _check_symbols(law: Any) -> None:
     known = {*law.flow, *law.params, *law.inputs}
     for place, f in law.expressions():
@@ -355,6 +388,20 @@ def _check_symbols(law: Any) -> None:
     roles = f"neither a parameter nor a constant ({_names(law.constants)})"
     for z, f in law.initial.items():
         _check_expression(law, f"the initial value of {plain(z)}", f, at_first, roles)
+    for side in ("lower", "upper"):
+        for z, f in getattr(law, side).items():
+            if moving := sorted(symbols_of(f) - at_first, key=str):
+                raise LawError(
+                    f"{law.name}: the {side} bound of {plain(z)} moves with {plain(moving[0])}; "
+                    f"bounds are made of parameters and constants ({_names(law.constants)})"
+                    f"{_SMALLEST if law.kind == 'source' else ''}"
+                )
+
+
+_MEANT = {
+    sympy.pi: "the loss or mark ratio is `from fluidcc.symbols import pi`; ",
+    sympy.E: "the one-way delay is `from fluidcc.symbols import e`; ",
+}
 
 
 def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: str) -> None:
@@ -364,7 +411,14 @@ def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: s
             f"conditions"
         )
     f = unfold(f)
-    if f.has(nan, zoo, oo, -oo, I):
+    for number in sorted(f.atoms(NumberSymbol), key=str):
+        raise LawError(
+            f"{law.name}: {place} has sympy.{number}, the number {float(number):.10g}; "
+            f"{_MEANT.get(number, '')}write {float(number)!r} if the number is meant"
+        )
+    if f.has(I):
+        raise LawError(f"{law.name}: {place} has sympy.I, the root of -1; laws are of real numbers")
+    if f.has(nan, zoo, oo, -oo):
         raise LawError(f"{law.name}: {place} is {f}, which is no finite real number; correct it")
     for kind, what in (
         (Derivative, "a derivative"),
@@ -386,7 +440,14 @@ def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: s
     for s in sorted(f.free_symbols - known, key=str):
         name, names = plain(s), list(map(plain, known))
         remedy = "declare it in params and units"
-        if name in names:
+        other = LINK_INPUTS if law.kind == "source" else SOURCE_INPUTS
+        signals = {plain(one): one for one in (*law.inputs, RTT)}
+        if s in other:
+            kind = "links" if law.kind == "source" else "sources"
+            remedy = f"it is a signal of {kind}; take one of {law.kind}s, or a parameter"
+        elif name in signals:
+            remedy = f"the signal of that name has other assumptions: `{imported(signals[name])}`"
+        elif name in names:
             remedy = "use the same symbol: there is one of that name with other assumptions"
         elif close := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
             remedy = f"did you mean {close[0]}? Else {remedy}"
@@ -439,16 +500,15 @@ def _check_units(law: Any) -> None:
                 f"{law.name}: {place} mixes units: {explain(f, dims)}; correct it, or a unit in "
                 f"units"
             )
-        # A number that bounds a state, or starts it, is in the unit of the state.
-        if f.is_number and place.startswith(("the lower", "the upper", "the initial")):
+        if f.is_number:  # one that stands alone is in the unit of its place
             continue
         if isinstance(got, Dim) and unit is not None:
             parts = [dims[one] if isinstance(one, Symbol) else dim_of_text(one) for one in unit]
             wanted = Dim(*map(sum, zip(*parts, strict=True)))
             if not same(got, wanted):
                 raise LawError(
-                    f"{law.name}: {place} has unit {got}, wanted {wanted}; correct it, or a unit "
-                    f"in units"
+                    f"{law.name}: {place} has unit {got}, wanted {wanted}"
+                    f"{_constant([(f, got), (Integer(1), wanted)])}; correct it, or a unit in units"
                 )
 
 

@@ -27,6 +27,7 @@ from fluidcc.laws.written import described, in_latex
 from fluidcc.symbols import (
     LINK_INPUTS,
     LINK_OUTPUTS,
+    OUTPUT_UNITS,
     RTT,
     SOURCE_INPUTS,
     SOURCE_OUTPUTS,
@@ -318,7 +319,7 @@ class Law(metaclass=_EqualIsSame):
         for z, f in self.flow.items():
             yield f"the flow of {plain(z)}", f, (z, "1/s")
         for name, f in self.out.items():
-            yield f"output {name!r}", f, (_OUTPUT_UNITS.get(name, "1"),)
+            yield f"output {name!r}", f, (OUTPUT_UNITS.get(name, "1"),)
         for side in ("lower", "upper"):
             for z, f in getattr(self, side).items():
                 yield f"the {side} bound of {plain(z)}", f, (z,)
@@ -349,9 +350,6 @@ class Law(metaclass=_EqualIsSame):
         return inspect.Signature(
             [inspect.Parameter(plain(s), by_name, default=v) for s, v in self.params.items()]
         )
-
-
-_OUTPUT_UNITS = {"rate": "bit/s", "offer": "bit/s", "raise": "bit/s"}  # of the others 1
 
 
 # --- sources --------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from typing import Any
 from weakref import ref
 
 import cloudpickle
+import numpy as np
 import pytest
+import sympy
 from sympy import Derivative, Eq, Function, Max, exp, log, simplify, symbols
 
 import fluidcc as fc
@@ -81,7 +83,20 @@ SOURCES: list[tuple[dict[str, Any], str]] = [  # what is given to `a_source`, an
     ({"flow": {x: x * exp(e) / RTT}}, r"exp needs a number, not e \[s\]"),
     ({"flow": {x: x * (e - 0.1) / RTT**2}}, r"it adds .*\[1\]"),
     ({"out": {"rate": x * e}}, "output 'rate' has unit bit, wanted bit/s"),
-    ({"lower": {x: e}}, "lower bound of x has unit s, wanted bit/s"),
+    ({"lower": {x: e_b}}, "lower bound of x has unit s, wanted bit/s"),
+    ({"lower": {x: w * e}}, "lower bound of x moves with e; .* is a state of its own, flow={d: ed"),
+    ({"upper": {x: 2 * x}}, "upper bound of x moves with x; bounds are made of parameters"),
+    ({"flow": {x: (w - x * sympy.pi) / RTT}}, "sympy.pi, .*from fluidcc.symbols import pi"),
+    ({"out": {"rate": x * sympy.E}}, "sympy.E, .*from fluidcc.symbols import e`; write 2.718"),
+    ({"jumps": (Jump(pi, {x: x * sympy.I}),)}, "sympy.I, the root of -1"),
+    ({"flow": {x: w / sympy.Symbol("RTT")}}, "RTT in .*`from fluidcc.symbols import RTT`"),
+    ({"flow": {x: w / sympy.Symbol(r"\\dot{e}")}}, "edot in .*`from fluidcc.symbols import edot`"),
+    ({"params": {w: 1, sympy.Symbol("pi"): 1}}, "called pi; .*`from fluidcc.symbols import pi`"),
+    ({"flow": {x: (w - c) / RTT}}, "c in .* a signal of links; take one of sources"),
+    ({"flow": {x: w / RTT - 0.1 * x}}, r"if 0.1 is in 1/s, make it a parameter, params=\{k: 0.1\}"),
+    ({"flow": {x: 3 * x}}, "if 3 is in 1/s, make it a parameter"),
+    ({"out": {"rate": x * exp(-2 * e)}}, "if 2 is in 1/s, make it a parameter"),
+    ({"jumps": (Jump(e - 0.2, {x: x / 2}),)}, "if 0.2 is in s, make it a parameter"),
     ({"initial": {x: w * e_b}}, "initial value of x has unit bit, wanted bit/s"),
     ({"jumps": (Jump(pi, {x: x * e}),)}, "reset of x in jump 0 has unit bit"),
     ({"jumps": (Jump(pi, {x: x / 2}, x),)}, "refractory time of jump 0 has"),
@@ -140,6 +155,29 @@ def _refusals() -> Iterator[tuple[Callable[[], Law], str]]:
     yield from OTHERS
     yield from ((lambda g=given: a_source(**g), says) for given, says in SOURCES)
     yield from ((lambda g=given: a_link(**g), says) for given, says in LINKS)
+
+
+def test_a_number_that_stands_alone_is_in_the_unit_of_its_place() -> None:
+    """All of them beside one another: the rate doubles at 0.05 s and every 0.1 s from then on."""
+    law = a_source(
+        flow={x: 1e5}, lower={x: 1e3}, upper={x: 1e9}, initial={x: 1e6}, params={},
+        units={x: "bit/s"}, ticks=[Tick(every=0.1, update={x: 2 * x}, phase=0.05)],
+        jumps=[Jump(when=pi, reset={x: 1e6}, refractory=0.2)],
+    )  # fmt: skip
+    net = Network().link("l", DropTail, capacity=1e9, delay=0.01).flow("f", law, route=["l"])
+    run = fc.simulate(net, 0.2, t_eval=[0.04, 0.16])
+    assert run.rate.values.ravel() == pytest.approx([1.004e6, 2 * (2 * 1.005e6 + 1e4) + 1e3])
+    np.testing.assert_allclose(run.tick_time, [0.05, 0.15], rtol=1e-15)
+
+
+def test_the_recipe_for_the_smallest_delay_gives_it() -> None:
+    d = symbols("d", nonnegative=True)
+    flow, units = {x: 0, d: edot / (1 + edot)}, {x: "bit/s", d: "s"}
+    law = a_source(flow=flow, lower={d: 0}, initial={x: 1e6, d: 0}, units=units, params={})
+    spec = {"capacity": [(0, 8e5), (1, 2e6), (3, 8e5)]}
+    run = fc.simulate(fc.dumbbell([law], spec, rtt=0.1), 5, samples=11)
+    least = run.one_way_delay - run[f"{law.name}_d"]
+    np.testing.assert_allclose(least, float(run.one_way_delay.min()), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("make", "says"), _refusals())
