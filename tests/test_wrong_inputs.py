@@ -274,7 +274,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
     (lambda: api.simulate(net(), 1.0, delays="frozen", frozen_at=[0.1]), errors.InvalidInput,
      ["frozen_at is", "[0.1]", "give the queueing delay of each link by name"]),
     (lambda: api.simulate(net(), 1.0, restart="run.nc"), errors.InvalidInput,
-     ["restart is str", "without the variable final_state", "give a result of simulate()"]),
+     ["restart is str", "without the attribute final_state", "give a result of simulate()"]),
     (lambda: api.Scenario.load(3), errors.ScenarioError,
      ["the scenario is", "3", "give the path of a TOML file"]),
     (lambda: bare(capacity="3 mbps"), errors.UnitsError,

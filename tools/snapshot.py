@@ -117,7 +117,7 @@ def flat(name: str, value: Any) -> dict[str, Any]:
         return {name: value}
     if hasattr(value, "data_vars"):
         counts = {k: value.attrs[k] for k in COUNTS if k in value.attrs}
-        known = {k: v.values for k, v in value.data_vars.items() if k != "final_state"}
+        known = {k: v.values for k, v in value.data_vars.items()}
         return flat(name, {**known, **({"counts": counts} if counts else {})})
     if isinstance(value, Mapping):
         entries = [(f"{name}/{k}".rstrip("/"), v) for k, v in value.items()]

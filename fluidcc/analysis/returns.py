@@ -19,6 +19,7 @@ from fluidcc.base.progress import Progress
 from fluidcc.equilibria.assembly import own_states
 from fluidcc.laws import Law
 from fluidcc.laws.steady import trackers
+from fluidcc.metrics import breaks, jumps, ticks
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import ReturnMap, return_map, smooth_pieces
 from fluidcc.simulation.restart import counted_anew, nudged
@@ -100,10 +101,9 @@ def events(run: xr.Dataset, kind: str | None = None) -> tuple[Array, list[Label]
     which.
     """
     kind = kind or mark_kind(run)
-    if f"{kind}_time" not in run:
-        return np.empty(0), []
-    names, rules = run[f"{kind}_of"].values, run[f"{kind}_rule"].values
-    return run[f"{kind}_time"].values, [(str(n), int(k)) for n, k in zip(names, rules, strict=True)]
+    found = {"jump": jumps, "tick": ticks}[kind](run)
+    labels = zip(found["of"].tolist(), found["rule"].tolist(), strict=True)
+    return found["time"].to_numpy(), list(labels)
 
 
 def times_of(run: xr.Dataset, label: Label) -> Array:
@@ -114,7 +114,7 @@ def times_of(run: xr.Dataset, label: Label) -> Array:
 
 def mark_kind(run: xr.Dataset) -> str:
     """Whether jumps or ticks mark its cycles."""
-    return "jump" if run.attrs["jumps"] or "tick_time" not in run else "tick"
+    return "jump" if run.attrs["jumps"] or not run.attrs["ticks"] else "tick"
 
 
 def state_names(run: xr.Dataset) -> list[str]:
@@ -233,9 +233,7 @@ class Section:
             # by the number among those that the engine keeps with the law
             number = own_states(self._specs[kind][name].law).index(z)
             table.setdefault((kind, name), {})[number] = step
-        return self.base.assign(
-            final_state=("final_state_byte", nudged(self.base.final_state.values, table))
-        )
+        return nudged(self.base, table)
 
     @cached_property
     def inputs(self) -> dict[Input, float]:
@@ -404,7 +402,7 @@ def once_round(section: Section) -> OnceRound:
         end - start
     )  # what is doubtful is looked for in the later half: two cycles
     ahead = section.run(section.base, until, np.linspace(section.start, until, _LOOKS)[1:])
-    pieces = smooth_pieces(start, end, ahead["break_time"].values)
+    pieces = smooth_pieces(start, end, breaks(ahead))
     nodes = pieces.nodes.ravel()
     fine = section.run(section.base, until, nodes)
     names = [*_VARIABLES, *state_names(fine)[1:]]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fluidcc.base.arguments import whole
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.files import PICTURES, check_new, writing
+from fluidcc.base.packed import PACKED
 from fluidcc.base.version import __version__
 
 if TYPE_CHECKING:
@@ -186,7 +187,8 @@ def run_simulate(args: argparse.Namespace) -> Said:
     with writing(output):
         result.to_netcdf(output)
     _draw(scenario, result, figure)
-    return f"{output}\n{figure}", {"output": output, "figure": figure, **result.attrs}
+    told = {k: v for k, v in result.attrs.items() if k not in PACKED}
+    return f"{output}\n{figure}", {"output": output, "figure": figure, **told}
 
 
 def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
@@ -196,9 +198,7 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
     from fluidcc.plotting import timeseries
 
     shown = ["rate", "one_way_delay", "queueing_delay"]
-    shown += [
-        name for name in ("loss", "price") if name in result and float(result[name].max()) > 0
-    ]
+    shown += [n for n in ("loss", "mark", "price") if n in result and float(result[n].max()) > 0]
     _save(timeseries(result, shown)[0], scenario.title or scenario.name, figure)
 
 

@@ -25,7 +25,7 @@ from fluidcc.explorer.views import Loci, Map, Plane, Series
 from fluidcc.network.scenarios import scenarios
 from fluidcc.plotting.common import words
 
-SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "backlog", "price"]
+SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "mark", "backlog", "price"]
 OWN = "what was given"
 # On a telephone the controls stand above what they change.
 NARROW = """@media (max-width: 760px) {

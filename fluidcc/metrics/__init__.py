@@ -1,5 +1,5 @@
 """Figures of merit of a result: fairness, utilisation, settling, windowed means, loss, shares of
-queues.
+queues; and its jumps and ticks.
 
 Each takes a DataArray of a simulation or an equilibrium, or a plain array, and returns the same
 kind. Time averages integrate the piecewise-linear curve through the samples exactly; the last
@@ -17,8 +17,9 @@ from fluidcc.metrics.averages import (
     windowed_mean,
 )
 from fluidcc.metrics.fairness import is_max_min_fair, jain, max_min_rates
+from fluidcc.metrics.instants import breaks, jumps, ticks
 
 __all__ = [
-    "is_max_min_fair", "jain", "loss", "max_min_rates", "mean", "queue_shares", "settling_time",
-    "utilisation", "windowed_mean",
+    "breaks", "is_max_min_fair", "jain", "jumps", "loss", "max_min_rates", "mean", "queue_shares",
+    "settling_time", "ticks", "utilisation", "windowed_mean",
 ]  # fmt: skip

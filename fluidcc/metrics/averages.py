@@ -258,8 +258,8 @@ def utilisation(
 
 @explained
 def loss(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
-    """Return the share of what each flow sent that was lost or marked: the loss ratio of its path,
-    weighted by its rate.
+    """Return the share of what each flow sent that was lost: the loss ratio of its path, weighted
+    by its rate.
 
     Parameters
     ----------

@@ -66,6 +66,18 @@ def require_result(ds: Any) -> None:
         )
 
 
+def whole(ds: xr.Dataset) -> xr.Dataset:
+    """Return a result with its axis of flows or of links, where it was cut down to one of these by
+    name or number; without both axes nobody knows which of its variables were over which.
+    """
+    cut = [d for d in ("flow", "link") if d in ds.coords and d not in ds.dims]
+    if len(cut) != 1:
+        return ds
+    full, other = ds.expand_dims(cut), "link" if cut == ["flow"] else "flow"
+    of_others = {n: v.isel({cut[0]: 0}) for n, v in full.data_vars.items() if other in v.dims}
+    return full.assign({n: v.drop_vars(cut) for n, v in of_others.items()})
+
+
 def chosen(ds: xr.Dataset, dim: str, names: str | Sequence[str] | None) -> list[str]:
     known = [str(n) for n in ds[dim].values] if dim in ds.dims else []
     if names is None:

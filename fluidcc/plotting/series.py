@@ -21,6 +21,7 @@ from fluidcc.plotting.common import (
     require_result,
     scaled,
     several,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def timeseries(
     >>> axes = fc.plot.timeseries(run, ["rate", "queueing_delay"])
     """
     require_result(ds)
+    ds = whole(ds)
     names = several(variables, "variables")
     if not names:
         raise InvalidInput("variables is empty; name what to draw, such as 'rate'")
@@ -139,6 +141,7 @@ def compare(
     for run in runs:
         require_result(run)
         _require_variable(run, variable)
+    runs = tuple(map(whole, runs))
     (one,) = axes_for(ax, 1, (8.0, 3.8))
     for run, label, style in zip(runs, names, STYLES, strict=False):
         few, some = chosen(run, "flow", flows), chosen(run, "link", links)
@@ -182,6 +185,8 @@ def _series(
     picked = {"flow": flows, "link": links}.get(dim, known)
     label, size = scaled(name, str(data.attrs.get("units") or "1"))
     t = ds["time"].values
+    if not dim:
+        ax.plot(t, data.values / size, style, label=f"{name}{of}")
     for one in picked:
         y = data.sel({dim: one}).values / size
         if np.any(np.isfinite(y)):  # a flow without this state has none
@@ -203,10 +208,12 @@ def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Ax
     one link.
     """
     # Of several links none bounds the rates; of many flows each is far below the capacity.
-    if name == "rate" and (ds.sizes["link"] > 1 or ds["rate"].max() < 0.1 * ds["capacity"].min()):
+    if name == "rate" and (
+        ds.sizes.get("link", 0) > 1 or ds["rate"].max() < 0.1 * ds["capacity"].min()
+    ):
         return
     t = ds["time"].values
-    if name == "rate" and all_drawn and ds.sizes["flow"] > 1:
+    if name == "rate" and all_drawn and ds.sizes.get("flow", 0) > 1:
         total = ds["rate"].sum("flow").values / 1e6
         ax.plot(t, total, color=GREY, linewidth=0.7, label="sum", zorder=1.5)
     drawn = set()
@@ -256,6 +263,7 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     >>> ax = fc.plot.phase_plane(run)
     """
     require_result(ds)
+    ds = whole(ds)
     pair = chosen(ds, "flow", flows)[: None if flows is not None else 2]
     if len(pair) != 2:
         raise InvalidInput(
@@ -267,7 +275,7 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     one.plot(a[:1], b[:1], "o", color=colour(0), label=f"at {ds.time.values[0]:g} s")
     one.plot(a[-1:], b[-1:], "s", color=colour(3), label=f"at {ds.time.values[-1]:g} s")
     room = None
-    if ds.sizes["link"] == 1:
+    if ds.sizes.get("link", 0) == 1:
         last = ds.isel(time=-1)
         room = (last["capacity"].item() - last["rate"].sum().item()) / 1e6 + a[-1] + b[-1]
     top = 1.05 * max(float(np.max(a)), float(np.max(b)))

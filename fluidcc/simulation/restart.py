@@ -1,8 +1,8 @@
 """The final state of a run, and going on from it in another one as if it had never stopped.
 
 A final state is two things: a table of what each flow, link, jump and tick has at the end, by name,
-and the records of the history over the largest delay. They stand in one row of bytes, a variable of
-the dataset like any other, so that it survives NetCDF, Zarr and pickling.
+and the records of the history over the largest delay. They stand as text in the attribute
+``final_state`` of the dataset, so that it survives NetCDF, Zarr and pickling.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput
+from fluidcc.base.packed import packed, unpacked
 from fluidcc.laws import Law
 from fluidcc.laws.steady import trackers
 from fluidcc.network.network import Network
@@ -34,8 +35,7 @@ from fluidcc.symbols import packet, plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-_MARK = b"fluidcc final state 6"  # and its version
-_DIGEST = hashlib.sha256().digest_size
+_VERSION = 7  # of what is written down
 _CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
 _COUNTS = [s.HCOUNT, s.HREPEAT]
 _OWNERS = ("links", "routes", "own", "acting")  # of the parts of a record, after its head
@@ -45,8 +45,8 @@ Array = NDArray[Any]
 # --- writing it down ------------------------------------------------------------------------------
 
 
-def snapshot(space: Workspace) -> Array:
-    """Return the final state of a run whose clock stands at its end, as bytes."""
+def snapshot(space: Workspace) -> str:
+    """Return the final state of a run whose clock stands at its end, as text."""
     at, state = space.at, space.state
     own = [f.name for f, slot in zip(at.flows, at.own_rate, strict=True) if slot >= 0]
     about = {
@@ -63,57 +63,53 @@ def snapshot(space: Workspace) -> Array:
         "record_size": at.record_size,
     }
     ring = state.ring.reshape(-1, at.record_size)
-    return _bytes(about, ring[np.arange(state.oldest, state.n_records) & state.ring_mask])
+    return _written(about, ring[np.arange(state.oldest, state.n_records) & state.ring_mask])
 
 
-def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -> Array:
-    """A final state with some states moved a little, at the instant it was taken.
+def nudged(run: xr.Dataset, changes: Mapping[tuple[str, str], Mapping[int, float]]) -> xr.Dataset:
+    """A run with some states of its final state moved a little, at the instant it was taken.
 
     Parameters
     ----------
-    final : array of bytes
-        As `snapshot` gives it.
+    run : Dataset
+        A result of `simulate`.
     changes : mapping of (kind, name) to mapping of int to float
         What to add, by ``("flow", name)`` or ``("link", name)`` and the number of the state in its
         law; of a link, not its queue.
     """
-    about, records = _read_back(final)
+    before = FinalState.of(run)
     for (kind, name), moves in changes.items():
-        states = about[f"{kind}s"][name]["states"]
+        states = before.about[f"{kind}s"][name]["states"]
         for number, step in moves.items():
             states[number] += step
-    return _bytes(about, records)
+    return run.assign_attrs(final_state=_written(before.about, before.records))
 
 
-def _bytes(about: dict[str, Any], records: Array) -> Array:
-    """A mark, the length of the table, the table, the records, and the digest of all this.
-
-    Signed, since NetCDF 3 has no other bytes.
-    """
-    table = json.dumps(about).encode()
-    data = b"".join([_MARK, len(table).to_bytes(8, "little"), table, records.tobytes()])
-    return np.frombuffer(data + hashlib.sha256(data).digest(), dtype=np.int8)
+def _written(about: dict[str, Any], records: Array) -> str:
+    """The table and the records as text."""
+    table = json.dumps({"version": _VERSION, **about}).encode()
+    return packed({"about": np.frombuffer(table, np.uint8), "records": records.ravel()})
 
 
-def _read_back(final: Any) -> tuple[dict[str, Any], Array]:
+def _read_back(text: Any) -> tuple[dict[str, Any], Array]:
     """Return the table and the records of a final state.
 
     Raises
     ------
     InvalidInput
-        If it is not to the bit as `snapshot` gave it.
+        If it is not as `snapshot` gave it.
     """
-    raw = np.asarray(final).tobytes()
-    data, end = raw[:-_DIGEST], raw[-_DIGEST:]
-    if hashlib.sha256(data).digest() != end or not data.startswith(_MARK):
-        raise InvalidInput(
-            "the final_state of restart is damaged, or of another version of fluidcc; give a "
-            "result of simulate() as it was returned, or run the first part again"
-        )
-    start = len(_MARK) + 8
-    place = start + int.from_bytes(data[len(_MARK) : start], "little")
-    about = json.loads(data[start:place])
-    return about, np.frombuffer(data[place:]).reshape(-1, about["record_size"])
+    try:
+        found = unpacked(text)
+        about = json.loads(found["about"].tobytes())
+        if about["version"] == _VERSION:
+            return about, found["records"].reshape(-1, about["record_size"])
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise InvalidInput(
+        "the final_state of restart is damaged, or of another version of fluidcc; give a "
+        "result of simulate() as it was returned, or run the first part again"
+    )
 
 
 @lru_cache(maxsize=256)
@@ -258,15 +254,23 @@ class FinalState:
         Raises
         ------
         InvalidInput
-            If there is none, or it is damaged or of another version.
+            If there is none, or it is damaged, of another version, or of an earlier run than the
+            samples are.
         """
-        values = getattr(ds, "data_vars", {})
+        values = getattr(ds, "attrs", {})
         if "final_state" not in values:
             raise InvalidInput(
-                f"restart is {type(ds).__name__} without the variable final_state; "
+                f"restart is {type(ds).__name__} without the attribute final_state; "
                 "give a result of simulate() as it was returned, or as read from its NetCDF file"
             )
-        return cls(*_read_back(ds["final_state"].values))
+        found = cls(*_read_back(values["final_state"]))
+        last = float(ds["time"].max())
+        if last > found.time * (1 + 1e-9):
+            raise InvalidInput(
+                f"restart has samples up to {last:g} s, and a final state of {found.time:g} s, as "
+                "where runs have been put together; give the last of them as simulate() returned it"
+            )
+        return found
 
     @property
     def time(self) -> float:
@@ -521,7 +525,7 @@ def counted_anew(net: Network, run: xr.Dataset) -> xr.Dataset:
                 j: first + share * flown[name] - was["states"][j]
                 for j, (first, share) in places.items()
             }
-    return run.assign(final_state=("final_state_byte", nudged(run["final_state"].values, changes)))
+    return nudged(run, changes)
 
 
 def _accounts(flow: FlowSpec) -> dict[int, tuple[float, float]]:

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import NotFinite
+from fluidcc.base.packed import packed
 from fluidcc.network.network import Network
 from fluidcc.numerics.fluid import state as s
+from fluidcc.simulation.layout import used
 from fluidcc.simulation.tables import event_of
-from fluidcc.simulation.workspace import Workspace
-from fluidcc.symbols import plain
+from fluidcc.simulation.workspace import Workspace, sample_rows
+from fluidcc.symbols import pi, plain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +27,8 @@ Sampled = tuple[
 VARIABLES: dict[str, tuple[str, int, str, str]] = {
     "rate": ("flow", -1, "bit/s", "sending rate"),
     "one_way_delay": ("flow", s.SDELAY, "s", "one-way delay that the source knows of"),
-    "loss": ("flow", s.SLOSS, "1", "loss and mark ratio that the source knows of"),
+    "loss": ("flow", s.SLOSS, "1", "loss ratio that the source knows of"),
+    "mark": ("flow", s.SMARK, "1", "mark ratio, of what is not lost, that the source knows of"),
     "price": ("flow", s.SPRICE, "1", "path price that the source knows of"),
     "rtt": ("flow", -1, "s", "round-trip time that the source knows of"),
     "backlog": ("link", s.SBACKLOG, "bit", "backlog"),
@@ -33,6 +36,8 @@ VARIABLES: dict[str, tuple[str, int, str, str]] = {
     "arrival_rate": ("link", s.SARRIVAL, "bit/s", "arrival rate"),
     "throughput": ("link", s.SDEPART, "bit/s", "departure rate"),
     "link_loss": ("link", s.SLLOSS, "1", "loss ratio at the link"),
+    "link_drop": ("link", s.SLDROP, "1", "share that the link's law drops before its queue"),
+    "link_mark": ("link", s.SLMARK, "1", "share of what is let in that the link's law marks"),
     "entered": ("link", s.SENTERED, "bit", "bits that have arrived since time 0"),
     "lost": ("link", s.SLOST, "bit", "bits that have been lost since time 0"),
     "link_price": ("link", s.SLPRICE, "1", "price of the link"),
@@ -53,15 +58,12 @@ def dataset(
     times: NDArray[np.float64],
     seconds: float,
     attrs: dict[str, Any],
-    final: NDArray[np.int8] | None = None,
+    final: str | None = None,
 ) -> xr.Dataset:
     """The samples of a finished run by name."""
     import xarray as xr
 
-    data: dict[str, Any] = {**variables(space, times), **_events(space)}
-    if final is not None:
-        about = {"long_name": "states and history at the end of the run, for simulate(restart=...)"}
-        data["final_state"] = ("final_state_byte", final, about)
+    data = variables(space, times)
     # Whatever is no variable or index yet xarray compares with Dask's arrays, and to import Dask
     # takes a second.
     labelled = {
@@ -70,6 +72,9 @@ def dataset(
     result = xr.Dataset(labelled, coords=_coordinates(net, times))
     result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.state.locate))
     result.attrs.update({name: int(getattr(space.state, own)) for name, own in STATISTICS.items()})
+    result.attrs["instants"] = packed(_instants(space))
+    if final is not None:
+        result.attrs["final_state"] = final
     return result
 
 
@@ -89,6 +94,7 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
         "capacity": capacity,
         "utilisation": space.link_rows(s.SDEPART) / capacity,
     }
+    by_hearing = _lost_and_marked(space, members, place) if at.marking else {}
     # All at once, since a check of each takes three times as long.
     finite = space.finite() and np.all(np.isfinite(made["utilisation"]))
     data: dict[str, Sampled] = {}
@@ -97,6 +103,8 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
             continue
         if name in made:
             values = made[name]
+        elif name in by_hearing:
+            values = by_hearing[name]
         elif dim == "flow":
             values = space.rows(nf + row * nc, nc)[members]
         else:
@@ -105,6 +113,25 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
             _require_finite(space, times, name, dim, values)
         data[name] = _labelled(dim, values, unit, about)
     return data | _states(space)
+
+
+def _lost_and_marked(
+    space: Workspace, members: NDArray[Any], place: NDArray[Any]
+) -> dict[str, NDArray[np.float64]]:
+    """Samples of ``loss`` and ``mark``.
+
+    A source that hears of neither has no ECN: what a router marks of others it drops of this one.
+    """
+    at, nf, nc = space.at, len(space.at.flows), len(space.at.classes)
+    deaf = np.zeros(nf, dtype=bool)
+    for g in at.groups:
+        deaf[g.members] = pi not in used(g.law)
+    deaf, rows = deaf[place], space.rows(0, sample_rows(at))
+    lost, marked, either = (nf + row * nc + members for row in (s.SLOSS, s.SMARK, s.SEITHER))
+    return {
+        "loss": rows[np.where(deaf, either, lost)],
+        "mark": rows[np.where(deaf, len(rows) - 1, marked)],
+    }
 
 
 def _labelled(dim: str, values: NDArray[np.float64], unit: str, about: str) -> Sampled:
@@ -162,19 +189,17 @@ def _indexed(
     return variables, indexes
 
 
-def _events(space: Workspace) -> dict[str, Any]:
+def _instants(space: Workspace) -> dict[str, NDArray[Any]]:
     """When each jump and each tick happened, and whose it was, at the clock of its owner; and where
     all has kinks.
     """
-    at = space.at
-    data: dict[str, Any] = {}
+    at, data = space.at, dict[str, NDArray[Any]]()
     if not space.event_rows:
         return data
     log = np.concatenate([np.empty((0, 2)), *space.log])
     shifts = sorted({0.0, *(f.access_delay for f in at.flows)})
     breaks = np.unique(np.concatenate([log[:, 0] - shift for shift in shifts]))
-    about = {"units": "s", "long_name": "where something is not smooth"}
-    data["break_time"] = ("break", breaks[breaks >= 0.0], about)
+    data["break_time"] = breaks[breaks >= 0.0]
     number = log[:, 1].astype(int)
     events = [event_of(at, row) for row in space.event_rows]
     names, rules = (np.array([getattr(e, what) for e in events]) for what in ("name", "rule"))
@@ -185,15 +210,11 @@ def _events(space: Workspace) -> dict[str, Any]:
     inside &= (moment > space.since * (1 + 1e-12)) | (space.since == 0.0)
     for kind in ("jump", "tick"):
         mine = np.array([e.kind == kind for e in events])
-        if not np.any(mine):
-            continue
-        which = inside & mine[number]
-        found = number[which]
-        about = {"units": "s", "long_name": f"time of each {kind}"}
-        data[f"{kind}_time"] = (kind, moment[which], about)
-        data[f"{kind}_of"] = (kind, names[found], {"long_name": f"flow or link of each {kind}"})
-        about = {"units": "1", "long_name": f"which of its law's {kind}s each is, from 0"}
-        data[f"{kind}_rule"] = (kind, rules[found], about)
+        if np.any(mine):
+            which = inside & mine[number]
+            found = number[which]
+            of = {"time": moment[which], "of": names[found], "rule": rules[found]}
+            data |= {f"{kind}_{what}": values for what, values in of.items()}
     return data
 
 
@@ -207,20 +228,29 @@ def _capacities(space: Workspace, times: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _states(space: Workspace) -> dict[str, Sampled]:
-    """Each law's own states, as ``<law>_<state>``; NaN where a flow or link has no such state."""
-    at, data = space.at, {}
+    """Each law's own states, as ``<law>_<state>``, NaN where a flow or link has no such state; and
+    as ``<state>`` where one law alone has one of that name, and no other variable.
+    """
+    at, data = space.at, dict[str, Sampled]()
+    named: dict[str, list[str]] = {}
     for groups, dim, order in (
         (at.groups, "flow", np.argsort(at.order)),
         (at.link_groups, "link", np.arange(len(at.links))),
     ):
-        made: dict[str, tuple[NDArray[np.float64], str]] = {}
+        made: dict[str, tuple[NDArray[np.float64], str, str]] = {}
         for g in groups:
             for z in g.own:
-                nothing = np.full((len(order), int(space.state.n_samples)), np.nan)
-                full, _ = made.setdefault(
-                    f"{g.law.name}_{plain(z)}", (nothing, str(g.law.units[z]))
-                )
-                full[g.members] = space.states_of(g, z)
-        for name, (full, unit) in made.items():
-            data[name] = _labelled(dim, full[order], unit, f"state of {name.split('_')[0]}")
+                name = f"{g.law.name}_{plain(z)}"
+                if name not in made:
+                    nothing = np.full((len(order), int(space.state.n_samples)), np.nan)
+                    made[name] = nothing, str(g.law.units[z]), g.law.name
+                    named.setdefault(plain(z), []).append(name)
+                made[name][0][g.members] = space.states_of(g, z)
+        for name, (full, unit, law) in made.items():
+            data[name] = _labelled(dim, full[order], unit, f"state of {law}")
+    taken = {*VARIABLES, *data, "time", "flow", "link"}
+    for state, names in named.items():
+        if len(names) == 1 and state not in taken:
+            dims, values, about = data[names[0]]
+            data[state] = dims, values, {**about, "long_name": f"{names[0]} by its own name"}
     return data

@@ -100,21 +100,22 @@ def simulate(
         so that `until` lies after its end. Parameters of laws, capacities, buffers and later starts
         and stops may be others than before, and flows may be added: one without `start` begins at
         the restart. Routes, delays and packet sizes of what is there stay. What is continued is the
-        variable ``final_state``; it survives NetCDF, Zarr and pickling. Both runs together:
-        ``xarray.concat([ds.drop_vars("final_state") for ds in (first, second)], "time")``.
+        attribute ``final_state``, a text; it survives NetCDF, Zarr and pickling. Both runs
+        together: ``xarray.concat([first, second], "time")``.
     progress : bool, optional
         Show a progress bar; by default on runs over two seconds, in a terminal or notebook.
 
     Returns
     -------
     xarray.Dataset
-        ``rate``, ``one_way_delay``, ``rtt``, ``loss`` over (time, flow): what the source sends and
-        knows at that time. ``queueing_delay``, ``backlog``, ``arrival_rate``, ``throughput``,
-        ``utilisation`` over (time, link). Each law's own states. Units are in the attributes of
-        each variable, solver statistics and warnings in those of the dataset. At the instant of a
-        jump a sample shows what holds just after it. Where laws jump or tick, ``jump_time``,
-        ``jump_of``, ``jump_rule`` over jump and ``tick_time``, ``tick_of``, ``tick_rule`` over tick
-        list every instant, the flow or link whose it was, and which of its law's jumps or ticks.
+        ``rate``, ``one_way_delay``, ``rtt``, ``loss``, ``mark`` over (time, flow): what the source
+        sends and knows at that time. ``queueing_delay``, ``backlog``, ``arrival_rate``,
+        ``throughput``, ``utilisation``, ``link_loss``, ``link_mark``, ``link_drop`` over (time,
+        link); ``price`` and ``link_price`` where a link has one. Each law's own states, as
+        ``AIMD_W``, and as ``W`` where one law alone has a state of that name. Units are in the
+        attributes of each variable, solver statistics and warnings in those of the dataset. At the
+        instant of a jump a sample shows what holds just after it. The instants of jumps and ticks:
+        `fluidcc.metrics.jumps`, `fluidcc.metrics.ticks`, `fluidcc.metrics.breaks`.
 
     Warns
     -----
@@ -136,6 +137,12 @@ def simulate(
     Jumps are located on the dense output, ticks are met exactly; both end a step, and their
     consequences are breaking points wherever they arrive later. After each, links decide afresh
     whether they are empty, busy or full. What happens at one instant has a fixed order: see `Jump`.
+    ``loss`` is what is lost on the way, and ``mark`` what routers mark of the rest; a law's ``pi``
+    is either, 1 - (1 - loss)(1 - mark). A source whose law hears of neither, such as `fluidcc.CBR`,
+    has no ECN: what a router marks of others counts as lost of that one. Its queue takes it in all
+    the same, as the law says: only what is dropped (``link_drop``) or does not fit is missing
+    there.
+
     Consequences so many that it would not pay to follow them are counted in
     ``untracked_breaking_points``; error control meets them, which costs steps and no accuracy.
 
@@ -280,7 +287,7 @@ def run(
     first_step: float,
     address: int,
     bar: Progress,
-) -> tuple[NDArray[np.int8] | None, float]:
+) -> tuple[str | None, float]:
     """Run a filled workspace to its end.
 
     Parameters
@@ -299,7 +306,7 @@ def run(
 
     Returns
     -------
-    final : array of bytes
+    final : str
         The final state.
     seconds : float
         Real time that the solution took, without writing down the final state.

@@ -124,7 +124,7 @@ def add_maps(into: Arrays, at: Layout) -> None:
         has_queue=[link.law.queue is not None for link in at.links],
         class_link=[route[0] for route, _, _ in at.classes],
         acting=[at.acting.index(l) if l in at.acting else -1 for l in range(nl)],
-        gives=[acts(link.law) for link in at.links],
+        gives=[acts(link.law) | s.MARKS * ("mark" in link.law.out) for link in at.links],
         hears=at.hears,
     )
     into.room("mode", nl, s.HELD)

@@ -73,6 +73,7 @@ class Workspace(Arrays):
         add_changes(self, at, changes)
         self._pools(times)
         self.F, self.I = self.joined()
+        self.rows(sample_rows(at) - 1, 1)[:] = 0.0
         self._place_initial()
 
     # --- building ---------------------------------------------------------------------------------
@@ -315,7 +316,7 @@ class Workspace(Arrays):
     def finite(self) -> bool:
         """Whether all samples of what flows and links show are finite."""
         at, nf, nc, nl = self.at, len(self.at.flows), len(self.at.classes), len(self.at.links)
-        known = self.rows(0, sample_rows(at) - at.n_states)
+        known = self.rows(0, sample_rows(at) - at.n_states - 1)
         fine: Any = np.isfinite(known).all(axis=1)
         if not at.pricing:  # prices are not sampled
             fine[nf + s.SPRICE * nc :][:nc] = True
@@ -355,7 +356,6 @@ class Workspace(Arrays):
 
 
 def sample_rows(at: Layout) -> int:
-    """How many variables are sampled."""
-    return (
-        len(at.flows) + s.SCLASSROWS * len(at.classes) + s.SLINKROWS * len(at.links) + at.n_states
-    )
+    """How many variables are sampled: the last one is 0 throughout, for those that are nothing."""
+    of_classes, of_links = s.SCLASSROWS * len(at.classes), s.SLINKROWS * len(at.links)
+    return len(at.flows) + of_classes + of_links + at.n_states + 1

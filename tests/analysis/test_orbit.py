@@ -282,7 +282,7 @@ def test_a_difference_of_two_windows_shrinks_by_beta_a_cycle() -> None:
         found = fc.limit_cycle(two_by_delay(0.0)).multipliers
     np.testing.assert_allclose(np.abs(found).max(), 6 / 7, rtol=0.01)
     run = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0)
-    backoffs = run.jump_time.values[(run.jump_of.values == "f0") & (run.jump_rule.values == 0)]
+    backoffs = fc.metrics.jumps(run).query("of == 'f0' and rule == 0").time.values
     run = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0, t_eval=backoffs)
     apart = run.PlainDelayAIMD_w.values @ [1, -1]
     np.testing.assert_allclose(apart[1:] / apart[:-1], np.abs(found).max(), rtol=2e-3)

@@ -150,7 +150,7 @@ def test_a_link_that_marks_everything_stops_the_flow_at_its_next_tick() -> None:
     flow = {"law": fc.SampledLDCC(T_s=0.1, w=3e5), "initial": {"x": 2e6}}
     net = fc.dumbbell([flow], {"law": marking, "capacity": 1e6, "delay": 0.02})
     run = fc.simulate(net, 3.0, t_eval=np.arange(0.05, 3, 0.1), progress=False)
-    rate, loss = run.rate.values[:, 0], run.loss.values[:, 0]
+    rate, loss = run.rate.values[:, 0], run.mark.values[:, 0]
     assert loss.max() == pytest.approx(1)
     stopped = np.flatnonzero(loss[:-1] > 0.9)
     assert len(stopped) > 2

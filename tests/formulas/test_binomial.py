@@ -130,7 +130,7 @@ def test_the_cycle_of_the_automaton_is_the_formula_s(
     for i in range(flows):
         net.flow(f"f{i}", law, route=["l"], return_delay=0.002, start=0, initial={"x": 0.9 * C})
     run = fc.simulate(net, 40, rtol=1e-11, atol=1e-13, samples=2)
-    edges = run.jump_time.values.reshape(-1, flows)[-3:-1, 0]
+    edges = fc.metrics.jumps(run).time.values.reshape(-1, flows)[-3:-1, 0]
     cycle = fc.simulate(net, edges[-1] + 1e-3, rtol=1e-11, atol=1e-13, t_eval=edges + AFTER)
     lam, sigma = binomial.window_to_rate(alpha, beta, k, l, UNIT, 1.0)
     low = cycle.rate.values[-1, 0]

@@ -13,7 +13,7 @@ from fluidcc.laws import Law, Link, Source
 from fluidcc.laws.kernels import _HEAD, LINK_OUT, count_switches, kernel_text, scalar_text
 from fluidcc.links import DropTail
 from fluidcc.network import Network
-from fluidcc.simulation.fused import _full_text
+from fluidcc.simulation.fused_text import step_text
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import LDCC
@@ -107,7 +107,7 @@ def test_no_name_of_a_law_is_run() -> None:
     evil = '"""; raise SystemExit("run"); """'
     law = replace(LDCC, name=evil)
     net = Network().link("l", DropTail, capacity=3e6).flow("f", law, route=["l"], return_delay=0.02)
-    assert "SystemExit" not in _HEAD + kernel_text(law) + _full_text(lay_out(net))
+    assert "SystemExit" not in _HEAD + kernel_text(law) + step_text(lay_out(net), "")
     simulate(net, 1.0)
     with pytest.raises(LawError, match="the name of a law is .*; give a line of text"):
         replace(LDCC, name='"""\nimport os\n"""')

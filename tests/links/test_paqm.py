@@ -46,7 +46,7 @@ def test_marks_slow_tcp_down_before_the_buffer_is_full() -> None:
     ds = fc.simulate(net, 60, samples=6001)
     assert float(ds.lost[-1, 0]) == 0
     assert 0.04 < float(ds.queueing_delay.max()) < 0.8 * 3.2e6 / 30e6
-    assert float(ds.loss.max()) > 0.01
+    assert float(ds.mark.max()) > 0.01
 
 
 # --- the loop of a queue that drops by u, linear about r > c and q = q0 ---------------------------

@@ -184,7 +184,7 @@ def test_a_router_beside_the_source_tells_it_at_once() -> None:
     nets = (over(fc.PAQMECF, *pair, capacity=30e6, delay=0.02) for pair in flows)
     close, apart = (fc.simulate(net, 4, t_eval=at, rtol=1e-8) for net in nets)
     np.testing.assert_allclose(close.rate, apart.rate, rtol=1e-4)
-    jumps = np.unique(np.round(close.jump_time.values / 0.16, 9))
+    jumps = np.unique(np.round(fc.metrics.jumps(close).time.values / 0.16, 9))
     np.testing.assert_allclose(jumps, np.round(jumps), atol=1e-9)
     assert len(jumps) > 20
 

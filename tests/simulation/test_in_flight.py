@@ -40,7 +40,7 @@ def test_a_coarse_account_becomes_that_of_the_rate(law: fc.Source, access: float
     run = fc.simulate(net, until, rtol=1e-5, atol=1e-8, t_eval=np.unique([until - access, until]))
     # An access delay shifts the clock of the final state: it is the source's at `until - access`.
     now, trip = until - access, float(run.rtt[0, 0])
-    kinks = run.break_time.values if "break_time" in run else np.empty(0)
+    kinks = fc.metrics.breaks(run)
     edges = np.unique(np.r_[now - trip, kinks[(kinks > now - trip) & (kinks < now)], now])
     edges = np.unique(np.concatenate([np.linspace(a, b, 61) for a, b in pairwise(edges)]))
     nodes, weights = np.polynomial.legendre.leggauss(4)

@@ -12,6 +12,7 @@ from fluidcc.base.errors import NotFinite, Unsupported
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Jump, Link, Source, Tick
 from fluidcc.links import DropTail
+from fluidcc.metrics import ticks
 from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD
@@ -46,7 +47,7 @@ def test_a_sampled_integrator_with_delay_is_its_recursion(m: int) -> None:
     assert min(queue) > 0  # never empty, so that all is linear
     np.testing.assert_allclose(ds.rate[:, 0], rate[1:], rtol=1e-9)
     np.testing.assert_allclose(ds.queueing_delay[:, 0], queue[1:], rtol=1e-9)
-    np.testing.assert_array_equal(ds.tick_time, step * (1 + np.arange(n)))
+    np.testing.assert_array_equal(ticks(ds).time.values, step * (1 + np.arange(n)))
     assert ds.attrs["ticks"] == n
 
 
@@ -69,7 +70,7 @@ def test_two_periods_on_one_network_and_phases() -> None:
     net.flow("f", sampled(P=0.07, K=1e3), route=["a", "b"], start=0.25, access_delay=0.005)
     net.flow("g", sampled(phase=P / 4, K=1e3), route=["b"], start=0)
     ds = simulate(net, 1)
-    of = {name: ds.tick_time.values[ds.tick_of.values == name] for name in ("a", "f", "g")}
+    of = {name: rows.time.values for name, rows in ticks(ds).groupby("of")}
     np.testing.assert_allclose(of["a"], 0.03 * np.arange(1, 34), atol=1e-12)
     np.testing.assert_allclose(of["f"], 0.25 + 0.07 * np.arange(1, 11), atol=1e-12)
     np.testing.assert_allclose(of["g"], 0.025 + 0.1 * np.arange(10), atol=1e-12)
@@ -98,7 +99,7 @@ def test_a_period_of_the_state_is_evaluated_at_each_tick() -> None:
     while times[-1] <= 2:
         now = times[-1]  # acknowledged now is what left at theta, theta + 0.2 theta + loop = now
         times.append(now + loop + 0.2 * max(0.0, (now - loop) / 1.2))
-    np.testing.assert_allclose(ds.tick_time, times[1:-1], rtol=1e-9)
+    np.testing.assert_allclose(ticks(ds).time.values, times[1:-1], rtol=1e-9)
 
 
 def test_a_period_must_be_positive() -> None:
@@ -108,7 +109,7 @@ def test_a_period_must_be_positive() -> None:
 
 def test_a_flow_that_starts_again_ticks_anew() -> None:
     ds = simulate(alone(sampled(K=1e3), start=[0.05, 0.52], stop=[0.3, 0.8]), 1)
-    np.testing.assert_allclose(ds.tick_time, [0.15, 0.25, 0.62, 0.72], atol=1e-12)
+    np.testing.assert_allclose(ticks(ds).time.values, [0.15, 0.25, 0.62, 0.72], atol=1e-12)
 
 
 # --- standstills ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def net(*laws: fc.Source, buffer: float | None = None) -> fc.Network:
 def test_the_modes_follow_one_another_as_the_automaton_says() -> None:
     """Cut (decrease), the queue drains (hold), it is empty (increase)."""
     ds = fc.simulate(net(fc.GCC), 40, samples=2)
-    times = ds.jump_time.values
+    times = fc.metrics.jumps(ds).time.values
     late = np.flatnonzero(times > 20)
     after = fc.simulate(net(fc.GCC), 40, t_eval=times[late] + 1e-9)
     mode = after.GCC_m.values[:, 0]
@@ -118,8 +118,8 @@ def test_a_step_of_capacity_is_heard_once(law: fc.Source) -> None:
     link = {"capacity": [(0, "8 Mbit/s"), (9, "12 Mbit/s")], "delay": "30 ms"}
     n = fc.dumbbell({"video": law, "tcp": fc.AIMD}, {**link, "buffer": "250 packets"})
     run = fc.simulate(n, 20, samples=200_001)
-    video = run.jump_of.values == "video"
-    times, rules = run.jump_time.values[video], run.jump_rule.values[video]
+    video = fc.metrics.jumps(run).query("of == 'video'")
+    times, rules = video.time.values, video.rule.values
     assert rules[:2].tolist() == [3, 2]
     assert times[0] == pytest.approx(9.06, abs=1e-9)
     then = run.interp(time=times[1])

@@ -23,7 +23,7 @@ def link(law: fc.Source) -> fc.Network:
 def test_loss_events_shift_the_intervals() -> None:
     net = link(fc.TFRC(n0=100))
     run = fc.simulate(net, 200, samples=2)
-    times = run.jump_time.values[:10]
+    times = fc.metrics.jumps(run).time.values[:10]
     near = fc.simulate(net, 200, t_eval=np.sort(np.concatenate([times - 1e-9, times + 1e-9])))
     state = np.array([near[name].values[:, 0] for name in NAMES])
     before, after = state[:, ::2], state[:, 1::2]
@@ -65,7 +65,7 @@ def test_slow_start_doubles_each_round_trip_until_one_packet_is_marked() -> None
     end = trip * (1 + whole + (1 / p - v0 * (2**whole - 1)) / window)
     times = np.array([0.01, 1.5 * trip, 2.5 * trip, 6.5 * trip, end + 1e-6])
     run = fc.simulate(net, 60, t_eval=[*times, 60], rtol=1e-9)
-    np.testing.assert_allclose(run.jump_time, [end], rtol=1e-8)
+    np.testing.assert_allclose(fc.metrics.jumps(run).time.values, [end], rtol=1e-8)
     rate = run.rate.values[:, 0]
     np.testing.assert_allclose(rate[:4], size * v0 / trip * np.array([1, 2, 4, 64]), rtol=1e-9)
     assert run.SlowStartTFRC_I8.values[4, 0] == pytest.approx(2 / 3 * window**2, rel=1e-4)

@@ -149,8 +149,8 @@ def _constant(run: s.State, k: int, shift: float) -> float:
 
 @njit(**_FAST)
 def _path(run: s.State, k: int, first: int, end: int, shift: float) -> None:
-    """Take samples `first` to `end` of the delay, loss and price of class `k`, by the read nodes of
-    its path.
+    """Take samples `first` to `end` of the delay, loss, marks and price of class `k`, by the read
+    nodes of its path.
     """
     path = run.path_start[k]
     count, nodes = run.path_start[k + 1] - path, at(run.path_node, path)
@@ -163,8 +163,51 @@ def _path(run: s.State, k: int, first: int, end: int, shift: float) -> None:
         cursors = run.cursor  # each sample goes on from the one before
         delay = run.path_wait[leaf] if run.frozen else now - run.entry_time[leaf]
         row[s.SDELAY * step + j] = constant + delay
-        row[s.SLOSS * step + j] = lost(run.path_kept[leaf])
+        row[s.SEITHER * step + j] = lost(run.path_kept[leaf])
         row[s.SPRICE * step + j] = run.path_price[leaf] if run.pricing else 0.0
+        kept, unmarked = run.path_kept[leaf], 1.0
+        if run.marking:
+            kept, unmarked = _down_the_path(run, nodes, count, now)
+        row[s.SLOSS * step + j] = lost(kept)
+        row[s.SMARK * step + j] = lost(unmarked)
+
+
+@njit(**_FAST)
+def _down_the_path(run: s.State, nodes: s.Ints, count: int, now: float) -> tuple[float, float]:
+    """Return what a path keeps of what enters it, and what it leaves unmarked of that, where its
+    nodes have been read for `now`.
+    """
+    kept, unmarked = 1.0, 1.0
+    for m in range(count):
+        n = nodes[m]
+        parent, link = run.node_parent[n], run.node_link[n]
+        record, u, c = record_of(run, run.cursor[n]), run.entry_place[n], run.capacity[link]
+        block = link_of(record, link)
+        if not run.frozen:
+            next_in = now if parent < 0 else run.entry_time[parent]
+            c = work(run, link, next_in - run.node_offset[n], resolution(run, now))[1]
+        kept *= keep(block, quartic(at(block, s.LY), u), c, run.buffer[link])
+        through, plain = _apart(run, link, record, block, u)
+        kept *= through
+        unmarked *= plain
+    return kept, unmarked
+
+
+@njit(**_INLINE)
+def _apart(
+    run: s.State, link: int, record: s.Floats, block: s.Floats, u: float
+) -> tuple[float, float]:
+    """Return what a link does not drop before its queue of what enters at `u` of a record, and what
+    it leaves unmarked of that; a record has only what becomes of both.
+    """
+    both, gives = 1.0 - quartic(at(block, s.LMARK), u), run.gives[link]
+    if gives & s.DROPS == 0:
+        return 1.0, both
+    if gives & s.MARKS == 0:
+        return both, 1.0
+    let_in = quartic(at(block, s.LY), u)
+    through = share(let_in, quartic(acted_of(run, record, run.acting[link]), u))
+    return through, min(both / through, 1.0) if through > 0.0 else 1.0
 
 
 @njit(**_FAST)
@@ -191,9 +234,16 @@ def _path_of_one_link(run: s.State, k: int, first: int, end: int, shift: float) 
         delay = quartic(b, u) / b[s.LC] if frozen else now - theta
         row[s.SDELAY * step + j] = constant + delay
         row[s.SLOSS * step + j] = 0.0
+        row[s.SMARK * step + j] = 0.0
+        row[s.SEITHER * step + j] = 0.0
         if thins:
             kept = keep(b, quartic(at(b, s.LY), u), c, run.buffer[link])
-            row[s.SLOSS * step + j] = 1.0 - kept * (1.0 - quartic(at(b, s.LMARK), u))
+            through, unmarked = 1.0, 1.0
+            if run.marking > 0:
+                through, unmarked = _apart(run, link, r, b, u)
+            row[s.SLOSS * step + j] = 1.0 - kept * through
+            row[s.SMARK * step + j] = 1.0 - unmarked
+            row[s.SEITHER * step + j] = 1.0 - kept * through * unmarked
             row[s.SPRICE * step + j] = quartic(at(b, s.LPRICE), u)
 
 
@@ -229,7 +279,11 @@ def _link(run: s.State, link: int, u: float, o: s.Floats, step: int) -> None:
     o[s.SDEPART * step] = arrived if mode == s.EMPTY else c
     if run.pricing:
         o[s.SLPRICE * step] = quartic(at(block, s.LPRICE), u)
-    entered, gone, ratio = h * area(at(block, s.LY), u), 0.0, 0.0
+    entered, gone, ratio, through, unmarked = h * area(at(block, s.LY), u), 0.0, 0.0, 1.0, 1.0
+    if run.marking:
+        through, unmarked = _apart(run, link, record_of(run, run.n_records), block, u)
+    o[s.SLDROP * step] = 1.0 - through
+    o[s.SLMARK * step] = 1.0 - unmarked
     if mode == s.FULL:
         gone, ratio = entered - u * h * c, 1.0 - c / arrived if arrived > c else 0.0
     if drops(run, link):

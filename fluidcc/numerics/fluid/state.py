@@ -207,7 +207,7 @@ class State(Layout):
     mode: Ints
     has_queue: Ints
     acting: Ints  # number of a link among those that act, -1: none
-    gives: Ints  # what it gives: bits of DROPS, OFFERS, REPORTS
+    gives: Ints  # what it gives: bits of DROPS, OFFERS, REPORTS, MARKS
     acted: Floats  # XSIZE x n_acting last evaluation
     node_acted: Floats  # 5 x XSIZE x n_acting
     segment_start: Ints  # n_links + 1 starts of the capacity schedule of each link
@@ -303,7 +303,7 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 # the end of a record, after links, routes and own rates: of each acting link these quartics, five
 # numbers each
 (XDROPPED, XOFFER, XFACTOR, XRAISE, XREPORTS, XSIZE) = range(6)
-(DROPS, OFFERS, REPORTS) = (1, 2, 4)
+(DROPS, OFFERS, REPORTS, MARKS) = (1, 2, 4, 8)
 (ROOT, TOLD) = (-1, -2)
 # [bit/s] the least offer where there is none; infinity times a mode of 0 would be no number
 NO_OFFER = 1e30
@@ -341,5 +341,10 @@ UNDECIDED = 2.0  # mode of a switch that is 0 or 1 by its value at the next star
 ) = range(11)  # fmt: skip
 
 # --- rows of the samples --------------------------------------------------------------------------
-(SDELAY, SLOSS, SPRICE, SCLASSROWS) = range(4)
-(SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLPRICE, SLINKROWS) = range(9)
+# of a class: what its path loses, what it marks of the rest, and both together
+(SDELAY, SLOSS, SMARK, SEITHER, SPRICE, SCLASSROWS) = range(6)
+# of a link: SLLOSS is what it drops before its queue (SLDROP) and what a full buffer loses
+(
+    SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLMARK, SLDROP, SLPRICE,
+    SLINKROWS,
+) = range(11)  # fmt: skip

@@ -12,6 +12,7 @@ from sympy import Eq, Max, Min, diff, log
 
 from fluidcc.formulas import delay_aimd
 from fluidcc.laws import Source
+from fluidcc.metrics import jumps
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers import printed
 from fluidcc.papers.model import (
@@ -59,8 +60,8 @@ def flow(law: Source, window: float, **more: Any) -> dict[str, Any]:
 def backoffs(run: Any, flow: str = "f1", law: Source = PlainDelayAIMD) -> np.ndarray:
     """When a flow of `law` backed off [s]."""
     cuts = [k for k, jump in enumerate(law.jumps) if any(z.name == "w" for z in jump.reset)]
-    mine = (run.jump_of == flow) & np.isin(run.jump_rule, cuts)
-    return np.asarray(run.jump_time.values[mine])
+    found = jumps(run)
+    return np.asarray(found.time[(found.of == flow) & found.rule.isin(cuts)])
 
 
 def last_cycle(run: Any) -> tuple[float, float, Any]:

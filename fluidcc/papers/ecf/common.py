@@ -117,7 +117,7 @@ def steady(
 def _counted(net: Network, until: float, seed: int = 1) -> xr.Dataset:
     """A run at the ends of the intervals in which packets are counted, without the first 10 s."""
     r = simulate(net, until, t_eval=INTERVAL * np.arange(round(until / INTERVAL) + 1), seed=seed)
-    return r.sel(time=slice(10.0, None)).drop_vars("final_state")
+    return r.sel(time=slice(10.0, None))
 
 
 def mean_net(kind: str, aqm: str, count: int, rtt: float) -> Network:
@@ -138,7 +138,7 @@ def _as_one(law: Source, link: Link, count: int, rtt: float) -> Network:
 def mean_field(kind: str, aqm: str, count: int, rtt: float) -> xr.Dataset:
     """The second half of 100 s of such flows."""
     r = simulate(mean_net(kind, aqm, count, rtt), 100, samples=2001, rtol=1e-5)
-    return r.sel(time=slice(50.0, None)).drop_vars("final_state")
+    return r.sel(time=slice(50.0, None))
 
 
 def dccp(count: int, rtt: float) -> xr.Dataset:
@@ -187,7 +187,7 @@ def unequal(near_first: bool, trips: tuple[float, ...] = FAR) -> xr.Dataset:
         f"s{i}": {"law": ECF, "access_delay": rtt / 2, "packet": PACKET, "initial": {"r1": rate}}
         for i, (rtt, rate) in enumerate(zip(trips, first, strict=True), 1)
     }
-    return simulate(_behind(link, flows), 300, samples=601).drop_vars("final_state")
+    return simulate(_behind(link, flows), 300, samples=601)
 
 
 @cache

@@ -216,7 +216,7 @@ def drops_and_marks() -> Found:
     dropping, marking = {**link, "law": PAQMDrop, "capacity": C}, {**link, "law": PAQM}
     net = two_queues([CBR(rate=20e6)], [CBR(rate=18e6)], dropping, marking)
     last = simulate(net, 1.0, samples=201).isel(time=-1)
-    lost, marked = last.lost, last.loss[1]
+    lost, marked = last.lost, last.link_mark[1]
     return reproduced_if(
         lost[0] > 0 and lost[1] == 0 and marked > 0,
         lost=lost[0],

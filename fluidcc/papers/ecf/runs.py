@@ -257,7 +257,7 @@ def tfrc_jitter_over_red() -> Found:
 def tfrc_over_red() -> Found:
     over, theirs = (_tfrc("RED", "delay", kind) for kind in ("TFRC", "TCP-like"))
     marks = {
-        f"marks of {kind}": mean_field(kind, "RED", 100, 0.06).loss.mean()
+        f"marks of {kind}": mean_field(kind, "RED", 100, 0.06).mark.mean()
         for kind in ("TFRC", "TCP-like")
     }
     lower = np.subtract(over, _tfrc("P-AQM", "delay"))

@@ -411,12 +411,9 @@ def growth(law: Source, rtt: float) -> tuple[float, float]:
     exact: Any = {"rtol": 1e-10, "atol": 1e-13}
     settled = simulate(_from_empty(gentle, rtt), 40.0, samples=2, **exact)
     window = float(settled[f"{law.name}_w"].values[-1, 0])
-    pushed = nudged(
-        settled.final_state.values, {("flow", "f0"): {law.states.index(w): 1e-4 * window}}
-    )
+    begun = nudged(settled, {("flow", "f0"): {law.states.index(w): 1e-4 * window}})
     period = 2 * np.pi / abs(root.imag)
     times = np.linspace(40 + 4 * period, 40 + 14 * period, 2001)
-    begun = settled.assign(final_state=("final_state_byte", pushed))
     run = simulate(_from_empty(law, rtt), float(times[-1]), t_eval=times, restart=begun, **exact)
     return _fitted(times, run.queueing_delay.values[:, 0], root), root.real
 

@@ -36,7 +36,7 @@ def test_red_needs_the_marks_of_the_square_root_law() -> None:
         found = averages(r)
         assert found["jitter"] < 1e-3
         window = C * (rtt + found["delay"]) / (count * 12000.0)
-        assert float(r.loss.mean()) == pytest.approx(2 / window**2, rel=1e-3)
+        assert float(r.mark.mean()) == pytest.approx(2 / window**2, rel=1e-3)
 
 
 @pytest.mark.slow
