@@ -5,6 +5,7 @@ there.
 import importlib.util
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -32,6 +33,7 @@ CELLS = """() => {
 }"""
 
 
+EXPLORE = "import fluidcc as fc\nfc.explore(until=2)"
 RUN = """async () => {
     const session = window.jupyterapp.shell.currentWidget.sessionContext;
     await session.ready;
@@ -45,6 +47,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where JupyterLab serves a folder with the tour, which it has never seen before."""
     folder = tmp_path_factory.mktemp("lab")
     shutil.copy(TOUR, folder)
+    book = json.loads(TOUR.read_text())
+    code = next(cell for cell in book["cells"] if cell["cell_type"] == "code")
+    book["cells"] = [{**code, "source": EXPLORE, "outputs": []}]
+    (folder / "explore.ipynb").write_text(json.dumps(book))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -100,3 +106,22 @@ def test_the_tour_runs_and_shows_its_pictures(page: Any) -> None:
         sum("image/png" in o.get("data", {}) for o in some) for some in (outputs, kept)
     )
     assert shown == expected >= 5
+
+
+def test_the_explorer_needs_nothing_from_elsewhere(address: str, page: Any) -> None:
+    """It draws while every request beyond this machine fails."""
+    alone = page.context.browser.new_page(viewport={"width": 1400, "height": 1600})
+    outside: list[str] = []
+
+    def refuse(route: Any) -> None:
+        outside.append(route.request.url)
+        route.abort()
+
+    alone.route(re.compile(r"^https?://(?!127\.0\.0\.1[:/])"), refuse)
+    alone.goto(address.replace(f"/lab/tree/{TOUR.name}", "/lab/workspaces/e/tree/explore.ipynb"))
+    alone.locator(".jp-Cell").first.wait_for(timeout=120_000)
+    alone.evaluate(RUN)
+    canvas = alone.locator(".bk-Figure").first
+    canvas.wait_for(timeout=120_000)
+    assert outside == []
+    alone.close()

@@ -406,7 +406,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("simulate s.toml --set flows.a.params.self=1", "'self'"),
     ("simulate s.toml --set until=[[[", "[[["), ("simulate s.toml --set flows.a.law=LDC", "'LDC'"),
     ("simulate s.toml --set links.l.capacity=0", "0"), (f"simulate s.toml --set seed={BIG}", "99"),
-    ("simulate s.toml -o x.csv", "x.csv"), ("simulate s.toml -o no/x.nc", "no/x.nc"),
+    ("simulate s.toml -o x.txt", "x.txt"), ("simulate s.toml -o no/x.nc", "no/x.nc"),
     ("simulate s.toml -o there.nc", "there.nc"), ("simulate s.toml --figure x.gif", "x.gif"),
     (f"simulate s.toml -o {'x' * 300}.nc", "xxx"), (f"simulate {'x' * 300}", "name too long"),
     ("stability s.toml --at late", "'late'"), ("stability s.toml --at=nan", "nan"),
@@ -554,6 +554,154 @@ def test_the_files_that_are_changed_are_good(
     assert scenario.net.flow_names == ("a", "b")
     assert given["grid"] == {"beta": [0.1, 0.2]}
     assert np.isfinite(swept({"beta": [0.1]}, "decay_rate").decay_rate)
+
+
+# --- nothing is silently something else -----------------------------------------------------------
+
+
+def late(**options: Any) -> Any:
+    return fc.simulate(net(), 1.0, **options)
+
+
+def frozen(value: Any) -> Any:
+    return late(delays="frozen", frozen_at={"l": value})
+
+
+def toml(capacity: str, more: str = "") -> Any:
+    return fc.Scenario.loads(TOML.replace('"3 Mbit/s"', capacity) + more)
+
+
+def bell(rtt: Any, **link: Any) -> Any:
+    return fc.dumbbell([fc.LDCC], {"capacity": 3e6, **link}, rtt=rtt)
+
+
+# What hardly means what it says is warned of, once, with what to write in either case.
+DOUBTFUL: list[tuple[Callable[[], Any], str]] = [
+    (lambda: link(capacity=3.5), "capacity of link 'l' is 3.5, .*'3.5 Mbit/s', or '3.5 bit/s'"),
+    (lambda: link(capacity="3.5"), "'3.5 Mbit/s'"), (lambda: link(capacity=20), "'20 Mbit/s'"),
+    (lambda: link(capacity=np.float64(10)), "'10 Mbit/s'"),
+    (lambda: link(capacity=[(0, 3), (5, 2.5)]), "'3 Mbit/s'"),
+    (lambda: link(capacity=((0, "3"), (5, 0))), "'3 Mbit/s'"),
+    (lambda: bell("50 ms", capacity=5), "capacity of link 'bottleneck' is 5"),
+    (lambda: net().with_link("l", capacity=3.5), "'3.5 Mbit/s'"),
+    (lambda: fc.parking_lot([fc.LDCC], [fc.LDCC], {"capacity": 2, "delay": "9 ms"}), "'2 Mbit/s'"),
+    (lambda: toml("3.5"), "'3.5 Mbit/s'"), (lambda: toml('"9"'), "'9 Mbit/s'"),
+    (lambda: link(buffer=100), "buffer of link 'l' is 100, .*'100 packets', or '100 bit'"),
+    (lambda: link(buffer="100"), "'100 packets'"), (lambda: link(buffer=7999.0), "7999 packets"),
+    (lambda: net().with_link("l", buffer=50), "'50 packets'"),
+    (lambda: flow(packet=9000), "packet of flow 'a' is 9000, .*'9000 bytes', or '9000 bit'"),
+    (lambda: flow(packet=1500), "'1500 bytes'"), (lambda: flow(packet="1460"), "'1460 bytes'"),
+    (lambda: link(packet=1500), "packet of link 'l'"),
+    (lambda: net().with_flow("a", packet=576), "'576 bytes'"),
+    (lambda: net().with_flows({"a": {"packet": 576}}), "'576 bytes'"),
+    (lambda: link(delay=20), "'20 ms', or '20 s'"), (lambda: link(delay="20"), "'20 ms'"),
+    (lambda: net().with_link("l", delay=25), "'25 ms'"), (lambda: bell("50"), "rtt is 50"),
+    (lambda: flow(access_delay="30"), "'30 ms'"), (lambda: flow(return_delay=40), "'40 ms'"),
+    (lambda: net().with_flow("a", return_delay=40), "'40 ms'"),
+    (lambda: link(capacity=3, buffer=100, delay=25), "3 bit/s.*; and delay .*; and buffer"),
+    (lambda: swept({"capacity": [3.5]}, "equilibrium_rtt"), "capacity of axis 'capacity' is 3.5"),
+    (lambda: swept({"packet": [1500.0]}), "'1500 bytes'"),
+    (lambda: swept({"rtt": [50]}, "equilibrium_rtt"), "'50 ms'"),
+    (lambda: swept({"l.buffer": [1e2, 1e6]}, "equilibrium_rtt"), "'100 packets'"),
+    (lambda: swept({"delay": {"from": 1, "to": 9, "points": 2}}, "equilibrium_rtt"), "'9 ms'"),
+]  # fmt: skip
+# What cannot be meant is refused, and what it is about is named.
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: link(capacity=[(0, 3e6), (-1, 2e6)]), "a time in a pair, is -1"),
+    (lambda: link(capacity=[(0, 3e6), (nan, 2e6)]), "a time in a pair, is nan"),
+    (lambda: link(capacity=[(0, 3e6), (1, -2e6)]), "capacity of link 'l' is -2000000"),
+    (lambda: link(capacity=[(0, 3e6), (5, 2e6), (3, 1e6)]), "3 s after 5 s"),
+    (lambda: link(capacity=[(1, 3e6)]), "first pair must be at time 0"),
+    (lambda: link(capacity=[(3e6, 0), (2e6, 10)]), "must be at time 0"),
+    (lambda: link(capacity=[(0, True)]), "True"), (lambda: link(capacity="3 MB"), "an amount of"),
+    (lambda: link(capacity={0: 3e6}), "capacity of link"), (lambda: link(capacity=inf), "inf"),
+    (lambda: link(capacity=np.array([3e6, 2e6])), "pairs such as"),
+    (lambda: link(capacity={"trace": "x"}), "capacity of link 'l'"),
+    (lambda: link(buffer="0 packets"), "0 packets"), (lambda: link(buffer="-1 s"), "-1 s"),
+    (lambda: link(buffer="3 Mbit/s"), "a rate"), (lambda: link(buffer=[1e5]), "buffer of link"),
+    (lambda: link(delay=[0.01]), "delay of link"), (lambda: link(delay=inf), "delay of link"),
+    (lambda: link(delay="20 m"), "'m' is no unit"), (lambda: link(initial={"q": -1}), "is -1 s"),
+    (lambda: link(buffer="0.1 s", initial={"q": 5.0}), "initial of link 'l'"),
+    (lambda: link(initial={"q": 0.1, "backlog": 1e4}), "give one"),
+    (lambda: link(law=fc.LDCC), "law of link"), (lambda: link(name=3), "name of a link is 3"),
+    (lambda: link().link("l", fc.DropTail, capacity=1e6), "'l' is taken"),
+    (lambda: flow(packet="1500 s"), "a time"), (lambda: flow(packet=inf), "packet of flow"),
+    (lambda: flow(packet="3 packets"), "packet of flow"), (lambda: flow(start=-1), "is -1"),
+    (lambda: flow(start=5, stop=4), "after its start"), (lambda: flow(start=True), "True"),
+    (lambda: flow(start=[1, 2], stop=[3, 4]), "after the stop before"),
+    (lambda: flow(start=[1, 2], stop=3), "2 and stop 1"), (lambda: flow(law="LDCC"), "'LDCC'"),
+    (lambda: flow(initial={"x": True}), "True"), (lambda: flow(initial={"x": "1 s"}), "1 s"),
+    (lambda: flow(initial={"y": 1}), "'y'"), (lambda: flow(route=["l", "l"]), "'l' twice"),
+    (lambda: flow(route={"l": 1}), "give the links in order"), (lambda: flow(route={"l"}), "order"),
+    (lambda: flow(pattern=[(0, 1e6)]), "sets its own rate"),
+    (lambda: flow(law=fc.CBR, pattern=[(0, 1e6), (-1, 2e6)]), "a time in a pair"),
+    (lambda: bell(-0.05), "-0.05"), (lambda: bell([0.05, 0.06]), "2 entries for 1 flows"),
+    (lambda: fc.LDCC(beta=True), "beta"), (lambda: fc.LDCC(T="0.1 Mbit"), "T"),
+    (lambda: fc.LDCC(beta=[0.1]), "beta"), (lambda: fc.CBR(rate=-1), "rate"),
+    (lambda: frozen(-0.1), r"frozen_at of link 'l' is -0.1; give a queueing delay from 0 to 0.26"),
+    (lambda: frozen(1e300), "0.266667 s, which its buffer holds"), (lambda: frozen(9), "is 9"),
+    (lambda: frozen(True), "True"), (lambda: frozen("1 Mbit"), "an amount of data"),
+    (lambda: late(frozen_at={"l": 0.1}), "give delays='frozen'"),
+    (lambda: late(delays="frozen", frozen_at={"k": 0.1}), "'k'; the network has l"),
+    (lambda: fc.simulate(bare().flow("a", fc.LDCC, route=["l"]), 1.0, delays="frozen",
+                         frozen_at={"l": 1e300}), "from 0 to 1e[+]12 s"),
+    (lambda: fc.simulate(net(), 1e13), "until is 1e13|until is 10000000000000"),
+    (lambda: fc.simulate(net(), [1, 2]), "until"), (lambda: late(samples=2.0), "samples is 2.0"),
+    (lambda: late(t_eval=[-1, 0.5]), "t_eval"), (lambda: late(t_eval=[0.5, 0.2]), "t_eval"),
+    (lambda: late(t_eval=[[0.1, 0.2]]), "t_eval"), (lambda: late(t_eval=[False, True]), "t_eval"),
+    (lambda: late(rtol="1e-6"), "rtol"), (lambda: late(seed=1.0), "seed"),
+    (lambda: late(dt=1), "'dt'"),
+    (lambda: fc.simulate(net(), 1, 1e-6), "1e-06 is too much"), (lambda: late(engine="c"), "'c'"),
+    (lambda: fc.stability(net(), at=-1), "at is -1"), (lambda: fc.stability(net(), roots=2.5), "2"),
+    (lambda: fc.stability_boundary(net(), "a.eta", bounds=(2, 1)), "bounds"),
+    (lambda: fc.stability_boundary(net(), "a.eta", bounds=(1, 2, 3)), "bounds"),
+    (lambda: swept(store="s3://b/x"), "store is 's3://b/x', an address; give a path"),
+    (lambda: swept(store=Path("gs://b/x")), "addre"), (lambda: swept(store="file:///x"), "add"),
+    (lambda: fc.claims.reproduce("s3://b/x"), "folder is 's3://b/x', an address"),
+    (lambda: swept({"beta": [0.1, 0.1]}), "0.1 twice"), (lambda: swept({"beta": [True]}), "True"),
+    (lambda: swept(measure="mean_rate", until=2, window=(2, 1)), "window is 2 to 1"),
+    (lambda: toml("3e6", "count = -1"), "count of flow 'a' is -1"),
+    (lambda: toml("3e6", "count = 2.5"), "2.5"), (lambda: toml("3e6", "count = 0"), "a count of 0"),
+    (lambda: toml('{ trace = "no.csv" }'), "links.l.capacity: trace no.csv: no such file"),
+    (lambda: toml('{ trace = "no.csv", bins = 1 }'), "capacity.bins: .* 'bin'"),
+    (lambda: toml("{ trace = 3 }"), "the trace is 3"), (lambda: toml("{ file = 3 }"), "capacity"),
+    (lambda: fc.read_trace("x", -1), "bin is -1"), (lambda: fc.read_trace("x", "1 Mbit"), "bin is"),
+    (lambda: fc.read_trace("x", unit="Mbit"), "unit is 'Mbit'; give that of the second column"),
+    (lambda: fc.read_trace("x", unit=1e6), "unit"), (lambda: fc.read_trace("x", unit=""), "is ''"),
+    (lambda: lag(delay=-1), "delay"), (lambda: lag(num=[1, 0, 0]), "num|proper|degree"),
+    (lambda: block(B=[[1.0], [2.0]]), "B"), (lambda: lag().delayed(-1), "-1"),
+    (lambda: lag().step([-1, 0, 1]), "t is|times"), (lambda: interval(n=0), "n is 0"),
+    (lambda: fc.metrics.windowed_mean(run().rate, window=1e6), "window"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "says"), DOUBTFUL)
+def test_what_is_hardly_meant_is_warned_of_once(call: Callable[[], Any], says: str) -> None:
+    with pytest.warns(errors.FluidccWarning, match=says) as told:
+        call()
+    assert len(told) == 1
+    assert "\n" not in str(told[0].message)
+
+
+@pytest.mark.parametrize(("call", "says"), REFUSED)
+def test_what_cannot_be_meant_is_refused(
+    call: Callable[[], Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FluidccError, match=says) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert [*tmp_path.iterdir()] == []  # nothing was made
+
+
+def test_a_run_that_takes_hours_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fluidcc.simulation.simulate.PATIENCE", 0.0)
+    monkeypatch.setattr("fluidcc.simulation.simulate.HOURS", 0.0)
+    monkeypatch.setattr("fluidcc.simulation.simulate.pause_after", lambda at: 5)
+    says = r"has come to .* of 20 s, and at this pace takes .* hours more; .*smaller until"
+    with pytest.warns(errors.FluidccWarning, match=says) as told:
+        fc.simulate(net().with_flow("a", law=fc.AIMD, initial=None), 20)
+    assert (len(told), told[0].filename) == (1, __file__)
 
 
 def _public() -> list[tuple[str, Any]]:

@@ -201,10 +201,9 @@ def changed_path(net: Network, flows: float, capacity: float, path: float) -> Ne
     red, bits = link.law, capacity * flow.packet
     width = (red.parameter("max_th") - red.parameter("min_th")) * float(link.capacity) / bits
     law = flow.law(a=flows, b=0.5 / flows)
-    net = net.with_flow(flow.name, law=law, return_delay=path / 2)
-    return net.with_link(
-        link.name, law=red(max_th=red.parameter("min_th") + width), capacity=bits, delay=path / 2
-    )
+    red = red(max_th=red.parameter("min_th") + width)
+    net = net.with_all("flow", {flow.name: {"law": law, "return_delay": path / 2}})
+    return net.with_all("link", {link.name: {"law": red, "capacity": bits, "delay": path / 2}})
 
 
 def _longest_path(net: Network, flows: float, capacity: float, which: int) -> float:

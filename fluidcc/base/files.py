@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EIO
@@ -16,6 +17,21 @@ from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import InvalidInput
 
 PICTURES = (".pdf", ".png", ".svg")
+
+
+def check_local(path: str | Path, what: str) -> None:
+    """Refuse an address, such as ``s3://bucket/x``: it would be taken for a folder named ``s3:``.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the address.
+    """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
+        raise InvalidInput(
+            f"{what} is {shown(str(path))}, an address; give a path of this machine's files, such "
+            "as one where the address is mounted"
+        )
 
 
 def check_new(
@@ -48,6 +64,7 @@ def check_new(
         If its ending is none of these, its folder is not there, it is there, or it is one of
         `keep`.
     """
+    check_local(file, what)
     name = f"{what} {brief(str(file)) if str(file).isprintable() else shown(str(file))}"
     if file.suffix.lower() not in endings:
         known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]

@@ -175,17 +175,24 @@ def run_explore(args: argparse.Namespace) -> None:
 
 
 def run_simulate(args: argparse.Namespace) -> Said:
+    from fluidcc.sweeps.files import table
+
     scenario = _scenario(args, **({} if args.until is None else {"until": number(args.until)}))
     output = args.output or Path(f"{scenario.name}.nc")
     figure = args.figure or output.with_suffix(".png")
     read = {"the scenario": Path(args.scenario)}
-    check_new(output, "--output", (".nc",), force=args.force, keep=read)
+    check_new(output, "--output", (".nc", ".csv"), force=args.force, keep=read)
     check_new(figure, "--figure", PICTURES, force=args.force, keep={**read, "the output": output})
     tolerance = {} if args.rtol is None else {"rtol": args.rtol}
     result = scenario.simulate(progress=args.progress, **tolerance)
     result.attrs.update(scenario=scenario.name, title=scenario.title, fluidcc=__version__)
     with writing(output):
-        result.to_netcdf(output)
+        if output.suffix.lower() == ".csv":
+            courses = [name for name, v in result.data_vars.items() if "time" in v.dims]
+            rows = table(result[courses].assign_attrs(axes=["time"]))
+            rows.to_csv(output, index=False)
+        else:
+            result.to_netcdf(output)
     _draw(scenario, result, figure)
     told = {k: v for k, v in result.attrs.items() if k not in PACKED}
     return f"{output}\n{figure}", {"output": output, "figure": figure, **told}
@@ -252,6 +259,16 @@ def run_list(args: argparse.Namespace) -> Said:
 def _about(module: Any) -> str:
     """The first line of what a module says of itself."""
     return str(module.__doc__).partition("\n")[0]
+
+
+def run_help(args: argparse.Namespace) -> Said:
+    from fluidcc.network.patterns import near
+
+    parser = args.top if args.about is None else args.commands.get(args.about)
+    if parser is None:
+        raise InvalidInput(f"there is no command {args.about!r}; {near(args.about, args.commands)}")
+    text = parser.format_help().rstrip()
+    return text, {"help": text}
 
 
 def run_completion(args: argparse.Namespace) -> Said:

@@ -17,6 +17,7 @@ from fluidcc.cli.commands import (
     run_doctor,
     run_equilibrium,
     run_explore,
+    run_help,
     run_list,
     run_reproduce,
     run_simulate,
@@ -67,6 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="command", required=True)
     for add in (_runs, _steady, _library, _installation):
         add(commands)
+    top.set_defaults(top=top)
     return top
 
 
@@ -94,7 +96,7 @@ def _command(commands: Any, name: str, run: Callable[..., Any], about: str, *exa
 def _runs(commands: Any) -> None:
     one = _command(
         commands, "simulate", run_simulate,
-        "run a scenario; write its result (NetCDF) and a figure",
+        "run a scenario; write its result (NetCDF or CSV) and a figure",
         "ldcc_fig5",
         'mine.toml --until "90 s" --set flows.a.params.beta=0.2 -o mine.nc --figure mine.pdf',
         "ldcc_fig5 --json > run.json",
@@ -105,9 +107,9 @@ def _runs(commands: Any) -> None:
     one.add_argument(
         "-o",
         "--output",
-        metavar="FILE.nc",
+        metavar="FILE",
         type=Path,
-        help="the result (default: the scenario's name)",
+        help="the result, .nc or .csv (default: the scenario's name, as .nc)",
     )
     one.add_argument(
         "--figure",
@@ -231,6 +233,12 @@ def _installation(commands: Any) -> None:
     )  # fmt: skip
     shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     shell.set_defaults(commands=commands.choices)
+    asked = _command(
+        commands, "help", run_help, "what the command or one of its commands understands",
+        "", "simulate",
+    )  # fmt: skip
+    asked.add_argument("about", metavar="command", nargs="?", help="one of them (default: all)")
+    asked.set_defaults(commands=commands.choices)
     _command(
         commands, "dask-config", run_dask_config,
         "the file with settings of Dask for sweeps on a cluster", "",

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from fluidcc.base.arguments import choice, explained, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.units import to_si
 from fluidcc.laws.law import Link, Source
-from fluidcc.network.patterns import NotThere, near, not_in_ms
+from fluidcc.network.patterns import NotThere, ask_for_units, near
 from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec
 
 T = TypeVar("T")
@@ -142,7 +143,7 @@ class Network:
         }
         self._links[name] = link_spec(name, **given)
         self._given["link", name] = given
-        not_in_ms(delay, f"delay of link {name!r}")
+        self._ask_for_units("link", name, given, 5)
         return self
 
     @explained
@@ -206,8 +207,7 @@ class Network:
         }  # fmt: skip
         self._flows[name] = flow_spec(name, links=self._links, **given)
         self._given["flow", name] = given
-        not_in_ms(access_delay, f"access_delay of flow {name!r}")
-        not_in_ms(return_delay, f"return_delay of flow {name!r}")
+        self._ask_for_units("flow", name, given, 5)
         return self
 
     # --- changed copies ---------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Network:
         >>> net.with_link("l", capacity=4e6).links["l"].buffer
         2000000.0
         """
-        return self._with("link", {self._known("link", name)[1]: changes})
+        return self._changed("link", {self._known("link", name)[1]: changes})
 
     @explained
     def with_flow(self, name: str, **changes: Any) -> Self:
@@ -234,7 +234,7 @@ class Network:
         With a law of other states, give their `initial` too, or ``initial=None`` for that law's
         own. To change many flows, `with_flows` makes one copy.
         """
-        return self._with("flow", {self._known("flow", name)[1]: changes})
+        return self._changed("flow", {self._known("flow", name)[1]: changes})
 
     @explained
     def with_flows(self, changes: Mapping[str, Mapping[str, Any]]) -> Self:
@@ -256,7 +256,7 @@ class Network:
         changes = mapping(changes, "the changes", "arguments by the name of their flow")
         for name, arguments in changes.items():
             mapping(arguments, f"the changes of flow {name!r}", "arguments of flow() by name")
-        return self._with("flow", changes)
+        return self._changed("flow", changes)
 
     def without_flow(self, name: str) -> Self:
         """Return a copy without that flow."""
@@ -295,7 +295,24 @@ class Network:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.copy()
 
-    def _with(self, kind: str, changes: Mapping[str, Mapping[str, Any]]) -> Self:
+    def _changed(self, kind: str, changes: Mapping[str, Mapping[str, Any]]) -> Self:
+        new = self.with_all(kind, changes)
+        for name, arguments in changes.items():
+            new._ask_for_units(kind, name, arguments, 6)
+        return new
+
+    def _ask_for_units(
+        self, kind: str, name: str, given: Mapping[str, Any], stacklevel: int
+    ) -> None:
+        keys = ("capacity", "delay", "buffer", "access_delay", "return_delay", "packet")
+        size = to_si(self._given[kind, name]["packet"], "bit/packet")
+        numbers = {key: given[key] for key in keys if key in given}
+        ask_for_units(numbers, f"{kind} {name!r}", size, stacklevel)
+
+    def with_all(self, kind: str, changes: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return a copy in which the arguments of links or flows are others, by name: numbers
+        that were worked out, of whose size nobody is warned.
+        """
         new = self.copy()
         moved = []  # flows that change
         for name, arguments in changes.items():
@@ -419,6 +436,11 @@ class Network:
         from fluidcc.network.drawing import png, topology
 
         return png(topology(self.links, self.flows))
+
+
+def copy_name(name: str, k: int) -> str:
+    """Return the name of copy `k` of a flow, from the second on."""
+    return f"{name}_{k}"
 
 
 def require_network(net: Any) -> None:

@@ -238,8 +238,8 @@ class Parameters:
                 if "initial" in own:
                     own["initial"] = self._starts(kind, name, own["initial"])
         for name, own in changes["link"].items():
-            new = new.with_link(name, **own)
-        return new.with_flows(changes["flow"]) if changes["flow"] else new
+            new = new.with_all("link", {name: own})
+        return new.with_all("flow", changes["flow"]) if changes["flow"] else new
 
     def _starts(self, kind: str, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
         """The initial states as they were given, with new ones; a queue is given in one way."""

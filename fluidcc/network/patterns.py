@@ -18,7 +18,17 @@ from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import noise, symbols_of
 
 Pairs = tuple[tuple[float, float], ...]
+FEW = 16  # names that are all told where none is near
 LONG = 5.0  # [s] more than a path takes
+SLOW = 1e3  # [bit/s] less than a link carries
+SMALL = 2400.0  # [bit] less than a packet has; these are packets of bytes too
+JUMBO = (8960.0, 9000.0, 9216.0)
+# Of arguments that may be given in another unit than theirs: theirs, its name, and the other.
+_UNITS = {
+    "capacity": ("bit/s", "bits per second", "Mbit/s"),
+    "buffer": ("bit", "bits", "packets"),
+    "packet": ("bit", "bits", "bytes"),
+}
 
 
 _KINDS = {
@@ -45,10 +55,11 @@ class NotThere(UnknownName, KeyError):
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Return a hint at what was meant: the near names, or all of a few."""
+    """Return a hint at what was meant: up to three near names, or else what there is, if few."""
     known = list(names)
-    close = get_close_matches(name, known, n=3) or (known if len(known) <= 16 else [])
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else "there is none like it"
+    if close := sorted(get_close_matches(name, known, n=3, cutoff=0.5)):
+        return f"did you mean {' or '.join(map(repr, close))}?"
+    return f"it may be {', '.join(known)}" if 0 < len(known) <= FEW else "there is none like it"
 
 
 def quantity(
@@ -69,19 +80,58 @@ def quantity(
     return number
 
 
-def not_in_ms(value: Any, what: str, stacklevel: int = 4) -> None:
-    """Warn of a delay without a unit that is longer than any path: milliseconds may be meant.
+def ask_for_units(
+    given: Mapping[str, Any], of: str = "", packet: float = 0.0, stacklevel: int = 4
+) -> None:
+    """Warn, once, of numbers without a unit that hardly mean the unit they are read in.
 
-    `stacklevel` leads to the line of whoever called an `explained` function that calls this one.
+    Parameters
+    ----------
+    given : mapping of str to Any
+        Arguments by name, which have been found to be good: delays, a capacity, a buffer, a packet.
+    of : str
+        What they are of, such as ``"link 'l'"``.
+    packet : float
+        Packet size [bit]; less than one is no buffer.
+    stacklevel : int
+        Leads to the line of whoever called an `explained` function that calls this one.
     """
-    if not isinstance(value, str | None) and value >= LONG:
-        n = f"{float(value):g}"
-        warn(f"{what} is {n}, which is {n} s; for {n} ms write '{n} ms', or '{n} s' if seconds are "
-             "meant", stacklevel)  # fmt: skip
+    texts = []
+    for key, value in given.items():
+        number = without_unit(value)
+        unit, name, other = _UNITS.get(key, ("s", "seconds", "ms"))
+        odd = {
+            "capacity": lambda x: 0 < x < SLOW,
+            "buffer": lambda x: 0 < x < packet,
+            "packet": lambda x: 0 < x < SMALL or x in JUMBO,
+        }.get(key, lambda x: x >= LONG)
+        if number is not None and odd(number):
+            n = f"{number:g}"
+            texts.append(
+                f"{key}{f' of {of}' if of else ''} is {n}, which is {n} {unit}; for {n} {other} "
+                f"write '{n} {other}', or '{n} {unit}' if {name} are meant"
+            )
+    if texts:
+        warn("; and ".join(texts), stacklevel)
+
+
+def without_unit(value: Any) -> float | None:
+    """Return the number in a value that has no unit, the largest of several rates; else None."""
+    if value is None:
+        return None
+    if is_list(value):  # pairs of time and rate
+        rates = [without_unit(rate) for _, rate in value]
+        return None if None in rates else max(filter(None, rates), default=0.0)
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return float(value)
 
 
 def in_seconds(value: float) -> float | str:
-    """Return seconds that were worked out, of which `not_in_ms` does not warn."""
+    """Return seconds that were worked out, of which `ask_for_units` does not warn."""
     return value if value < LONG else f"{float(value)!r} s"
 
 
@@ -95,7 +145,11 @@ def series(value: Any, what: str, positive: bool) -> Pairs:
             f"Mbit/s')]"
         ) from None
     pairs = tuple(
-        (quantity(t, "s", what), quantity(r, "bit/s", what, positive=positive)) for t, r in rows
+        (
+            quantity(t, "s", f"{what}, a time in a pair,"),
+            quantity(r, "bit/s", what, positive=positive),
+        )
+        for t, r in rows
     )
     times = [t for t, _ in pairs]
     if not pairs or times[0] != 0:

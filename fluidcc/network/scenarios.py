@@ -23,9 +23,11 @@ from fluidcc import sources as source_laws
 from fluidcc.base.arguments import brief, choice, explained, explained_class, shown, whole
 from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError, UnknownName
 from fluidcc.base.files import present
-from fluidcc.network.network import Network, require_network
-from fluidcc.network.patterns import NotThere, near, quantity
+from fluidcc.network.network import Network, copy_name, require_network
+from fluidcc.network.patterns import NotThere, Pairs, near, quantity
+from fluidcc.network.traces import read_trace
 
+MOST_FLOWS = 10**5  # copies of a flow
 _NEEDED = {  # what has to be there, and what would be right
     "links": "tables, such as [links.bottleneck]",
     "flows": "tables, such as [flows.a]",
@@ -46,7 +48,8 @@ def toml(text: str | bytes, file: str) -> dict[str, Any]:
         If it is not TOML, or nested deeper, or with longer integers, than Python reads.
     """
     try:
-        return tomllib.loads(text if isinstance(text, str) else text.decode())
+        text = text if isinstance(text, str) else text.decode()
+        return tomllib.loads(text.removeprefix("\ufeff"))  # a byte order mark, as of Notepad
     except RecursionError:
         raise ScenarioError(
             f"{file} cannot be read: its values are nested too deeply; give tables in tables"
@@ -208,7 +211,8 @@ class Scenario:
                 )
                 raise ScenarioError(f"{said}: no such file; {ready}{'?' if close else ''}")
             file = scenarios.files[str(path)]
-        return cls.loads(file.read_bytes(), file.name, changes)
+        data = read(file.read_bytes(), file.name, changes)
+        return _build(data, file.name, file.parent if isinstance(file, Path) else Path())
 
     @classmethod
     @explained
@@ -218,8 +222,11 @@ class Scenario:
         name: str = "scenario.toml",
         changes: Mapping[str, Any] | None = None,
     ) -> Scenario:
-        """Read a scenario from TOML text; `name` is that of its file, for messages."""
-        return _build(read(text, name, changes), name)
+        """Read a scenario from TOML text; `name` is that of its file, for messages.
+
+        Traces that it names lie in the working folder; those of a file lie beside it.
+        """
+        return _build(read(text, name, changes), name, Path())
 
     def simulate(self, **changes: Any) -> Any:
         """Return `fluidcc.simulate` of this scenario; `changes` are arguments of it that win over
@@ -271,7 +278,7 @@ def read(text: str | bytes, file: str, changes: Mapping[str, Any] | None = None)
     return data
 
 
-def _build(data: dict[str, Any], file: str) -> Scenario:
+def _build(data: dict[str, Any], file: str, folder: Path) -> Scenario:
     about = [f.name for f in fields(Scenario) if f.name not in ("name", "net")]
     check_table(data, (*about, "links", "flows"), _needed("until", "links", "flows"), file)
     net = Network()
@@ -280,18 +287,36 @@ def _build(data: dict[str, Any], file: str) -> Scenario:
         ("flows", source_laws, net.flow, _needed("law", "route")),
     ):
         known = ("params", *[*inspect.signature(add).parameters][1:])
+        known += ("count",) if kind == "flows" else ()
         if not isinstance(data[kind], dict) or not data[kind]:
             raise ScenarioError(f"{file}, {kind} is {shown(data[kind])}; give {_NEEDED[kind]}")
         for name, table in data[kind].items():
             place = f"{kind}.{name}"
             check_table(table, known, needed, file, kind, name)
             law = _law({"law": "DropTail", **table}, room, kind[:-1], name, file)
-            given = {k: v for k, v in table.items() if k not in ("law", "params")}
+            given = {k: v for k, v in table.items() if k not in ("law", "params", "count")}
+            for key in {"capacity", "pattern"} & {*given}:
+                if isinstance(given[key], dict) and "trace" in given[key]:
+                    given[key] = _traced(given[key], folder, file, kind, name, key)
             with located(file, place):
-                add(name, law, **given)
+                count = whole(table.get("count", 1), f"count of flow {name!r}", most=MOST_FLOWS)
+                for k in range(1, count + 1):
+                    add(name if k == 1 else copy_name(name, k), law, **given)
+    if not net.flows:
+        raise ScenarioError(f"{file}, flows have all a count of 0; give some flow at least 1")
     with located(file, ""):
         own = {k: data[k] for k in about if k in data}
         return Scenario(file.removesuffix(".toml"), net, **own)
+
+
+def _traced(
+    table: dict[str, Any], folder: Path, file: str, kind: str, name: str, key: str
+) -> Pairs:
+    """Return the rates of ``{ trace = "lte.csv", bin = "100 ms", unit = "Mbit/s" }``."""
+    check_table(table, ("trace", "bin", "unit"), {}, file, kind, name, key)
+    path, options = table["trace"], {k: v for k, v in table.items() if k != "trace"}
+    with located(file, f"{kind}.{name}.{key}"):
+        return read_trace(folder / path if isinstance(path, str) else path, **options)
 
 
 def _needed(*keys: str) -> dict[str, str]:

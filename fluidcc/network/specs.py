@@ -7,7 +7,7 @@ file can add its key.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -278,7 +278,7 @@ def flow_spec(
 
 
 def _route(route: Any, links: Mapping[str, LinkSpec], of: str) -> tuple[str, ...]:
-    if isinstance(route, str) or not isinstance(route, Iterable):
+    if isinstance(route, str | Mapping | Set) or not isinstance(route, Iterable):
         raise InvalidInput(
             f"route of {of} is {shown(route)}; give the links in order, such as "
             f"['{next(iter(links), 'a')}']"

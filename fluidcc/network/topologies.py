@@ -10,7 +10,7 @@ from fluidcc.base.arguments import explained, mapping, shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws.law import Source
 from fluidcc.network.network import Network
-from fluidcc.network.patterns import in_seconds, is_list, near, not_in_ms, quantity
+from fluidcc.network.patterns import ask_for_units, in_seconds, is_list, near, quantity
 
 Flows = Mapping[str, Any] | Iterable[Any]
 NONE: Mapping[str, Any] = {}
@@ -266,5 +266,5 @@ def _rtts(rtt: Any, names: list[str]) -> dict[str, float]:
         )
     found = {n: quantity(v, "s", f"rtt of flow {n!r}") for n, v in zip(names, values, strict=True)}
     for value in dict.fromkeys(values):
-        not_in_ms(value, "rtt", stacklevel=5)
+        ask_for_units({"rtt": value}, stacklevel=5)
     return found

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.arguments import explained, shown
-from fluidcc.base.errors import InvalidInput
-from fluidcc.base.units import to_si
-from fluidcc.network.patterns import Pairs, quantity
+from fluidcc.base.errors import InvalidInput, UnitsError
+from fluidcc.base.units import Dimension, dimension_of, to_si
+from fluidcc.network.patterns import Pairs, ask_for_units, quantity
 
 MAHIMAHI = 1500 * 8.0  # [bit] a packet of its traces
 SAME = 1e-9  # relative difference that is rounding
 MOST = 1e6  # bins
+_RATE = Dimension(bit=1, s=-1)
 Floats = NDArray[np.floating]
 
 
@@ -64,7 +65,8 @@ def read_trace(path: str | Path, bin: Any = "100 ms", *, unit: str = "bit/s") ->
     ((0.0, 6000000.0), (1.0, 0.0), (1.5, 4000000.0))
     """
     width = quantity(bin, "s", "bin", positive=True)
-    size = to_si(f"1 {unit}", "bit/s", "unit")
+    ask_for_units({"bin": bin})
+    size = _size(unit)
     rows = _rows(path)
     if rows.shape[1] == 1:
         times, rates, end = _packets(rows[:, 0])
@@ -96,6 +98,18 @@ def read_trace(path: str | Path, bin: Any = "100 ms", *, unit: str = "bit/s") ->
         if not pairs or value != pairs[-1][1]:
             pairs.append((time, value))
     return tuple(pairs)
+
+
+def _size(unit: Any) -> float:
+    """Return how many bits a second a unit is."""
+    try:
+        if not isinstance(unit, str) or not unit.strip() or dimension_of(f"1 {unit}") != _RATE:
+            raise UnitsError
+        return to_si(f"1 {unit}", "bit/s")
+    except UnitsError:
+        raise UnitsError(
+            f"unit is {shown(unit)}; give that of the second column, such as 'Mbit/s'"
+        ) from None
 
 
 def _packets(due: Floats) -> tuple[Floats, Floats, float]:

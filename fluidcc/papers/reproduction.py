@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.base.arguments import explained, flag, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.files import check_local
 from fluidcc.base.progress import bar_class, tell, together, watched
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import scenarios
@@ -92,6 +93,7 @@ def reproduce(
     """
     if not isinstance(folder, str | Path) or "\0" in str(folder):
         raise InvalidInput(f"folder is {shown(folder)}; give the name of one, such as 'figures'")
+    check_local(folder, "folder")
     target, drawings = Path(folder), _drawings()
     if not flag(force, "force"):
         _check_folder(target, drawings)

@@ -23,7 +23,7 @@ from fluidcc.base.errors import (
 from fluidcc.base.progress import Progress
 from fluidcc.base.units import to_si
 from fluidcc.network.network import Network
-from fluidcc.network.specs import resolve_pattern
+from fluidcc.network.specs import LinkSpec, resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
 from fluidcc.simulation.diagnostics import doubts, unheard
@@ -37,6 +37,9 @@ from fluidcc.simulation.workspace import Workspace, sample_rows
 if TYPE_CHECKING:
     import xarray as xr
 
+LONGEST = 1e12  # [s] of a run and of a delay
+PATIENCE = 10.0  # seconds after which it is told how long a run will take
+HOURS = 1.0  # if it is more than that
 SAMPLES = 10_000_000  # sample times of a run, at most
 VALUES = 2**28  # numbers that all samples of a run are, at most: 2 GiB
 STEPS = 100_000_000  # steps that max_step asks for, at most
@@ -120,7 +123,8 @@ def simulate(
     Warns
     -----
     FluidccWarning
-        If a flow waits for reports of routers, and none on its route makes any. What else makes a
+        If a flow waits for reports of routers, and none on its route makes any; after ten seconds,
+        if the run will take more than an hour. What else makes a
         result doubtful, such as windows of few packets, stands in the attribute ``warnings`` of the
         dataset.
 
@@ -196,7 +200,7 @@ def simulate(
     return result
 
 
-def _positive(value: Any, what: str, most: float = 1e12) -> float:
+def _positive(value: Any, what: str, most: float = LONGEST) -> float:
     number = to_si(value, "s", what, allow_inf=True)
     if not 0.0 < number <= most:
         raise InvalidInput(f"{what} is {shown(value)}; give a positive time in seconds")
@@ -257,8 +261,21 @@ def _frozen(
     for name, value in ({} if frozen_at is None else dict(frozen_at)).items():
         if name not in held:
             raise InvalidInput(f"frozen_at names link {name!r}; the network has {', '.join(held)}")
-        held[name] = to_si(value, "s", f"frozen_at of link {name!r}")
+        held[name] = _frozen_delay(net.links[name], value)
     return held
+
+
+def _frozen_delay(link: LinkSpec, value: Any) -> float:
+    what = f"frozen_at of link {link.name!r}"
+    delay = to_si(value, "s", what)
+    slowest = min(rate for _, rate in ((0.0, link.capacity), *link.schedule))
+    longest = min(link.buffer / slowest, LONGEST)
+    if not 0 <= delay <= longest * (1 + 1e-6):
+        raise InvalidInput(
+            f"{what} is {shown(value)}; give a queueing delay from 0 to "
+            f"{f'{longest:g} s, which its buffer holds' if longest < LONGEST else f'{LONGEST:g} s'}"
+        )
+    return delay
 
 
 def _check_tolerance(rtol: float, atol: float) -> None:
@@ -357,7 +374,7 @@ def _drive(
     """Go on to `stop`, and return how long that took [s]; with `hops` the run begins."""
     space.state.t_stop = stop
     advance = solver()
-    began = perf_counter()
+    began, first, told = perf_counter(), float(space.state.t), False
     while True:
         code = advance(space.F, space.I, address, hops, first_step)
         ended = perf_counter()
@@ -374,9 +391,25 @@ def _drive(
         elif code == s.DRAIN:
             continue
         elif code == s.PAUSED:
-            bar.reach(float(space.state.t) - space.since)
+            now = float(space.state.t)
+            bar.reach(now - space.since)
+            if not told and ended - began > PATIENCE and now > first:
+                told = True
+                _estimate(now, stop, (ended - began) / (now - first))
         else:
             raise _failure(space, space.at, code)
+
+
+def _estimate(now: float, stop: float, pace: float) -> None:
+    """Warn of a run that will take hours, at `pace` seconds for one of its own."""
+    hours = (stop - now) * pace / 3600
+    if hours > HOURS:
+        long = f"{hours:.2g} hours" if hours < 100 else f"{hours / 24:.3g} days"
+        warn(
+            f"the run has come to {now:.3g} of {stop:.3g} s, and at this pace takes {long} more; "
+            "stop it by Ctrl-C, and give a smaller until or a larger rtol",
+            stacklevel=6,
+        )
 
 
 def pause_after(at: Layout) -> int:

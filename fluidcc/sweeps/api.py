@@ -16,7 +16,9 @@ from fluidcc.base.errors import InvalidCall, InvalidInput, warn
 from fluidcc.base.units import to_si
 from fluidcc.network import Network
 from fluidcc.network.parameters import Target
-from fluidcc.network.scenarios import Scenario
+from fluidcc.network.patterns import ask_for_units, without_unit
+from fluidcc.network.scenarios import MOST_FLOWS, Scenario
+from fluidcc.network.specs import PACKET
 from fluidcc.simulation.fused import fits
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import (
@@ -36,7 +38,6 @@ from fluidcc.sweeps.task import Task, labelled
 if TYPE_CHECKING:
     import xarray as xr
 
-MOST_FLOWS = 10**5  # copies of a flow
 WORTH = 2000  # points for which a fused step is compiled
 
 
@@ -134,6 +135,7 @@ def sweep(
     (('beta', 'capacity', 'flow'), 2)
     """
     task = make_task(model, grid, measure, until, window, options)
+    _ask_for_units(task.targets, grid)
     began = perf_counter()
     how = Execution(executor, workers, store, progress, chunk)
     if refine is None:
@@ -145,6 +147,19 @@ def sweep(
     if data.attrs["warned"]:
         warn(_doubtful(data), stacklevel=3)
     return data
+
+
+def _ask_for_units(targets: Mapping[str, Target], given: Mapping[str, Any]) -> None:
+    """Warn of values without a unit that hardly mean the unit they are read in, once an axis."""
+    for name, target in targets.items():
+        key = {"argument": target.key, "rtt": "rtt", "trip": "rtt"}.get(target.kind, "")
+        if key not in ("start", "stop", ""):
+            values = given[name]
+            some = [values["from"], values["to"]] if isinstance(values, Mapping) else list(values)
+            plain = [v for v in map(without_unit, some) if v is not None]
+            late = key in ("delay", "access_delay", "return_delay", "rtt")
+            odd = {key: (max if late else min)(plain)} if plain else {}
+            ask_for_units(odd, f"axis {name!r}", PACKET, stacklevel=5)
 
 
 def _doubtful(data: xr.Dataset) -> str:

@@ -36,6 +36,7 @@ import numpy as np
 from fluidcc.base.arguments import flag, shown, whole
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.base.extras import installed, need
+from fluidcc.base.files import check_local
 from fluidcc.base.progress import Progress, unless
 from fluidcc.sweeps.evaluate import Points, evaluate, probed, releases_gil
 from fluidcc.sweeps.store import Store, identity, versions
@@ -80,6 +81,7 @@ class Execution:
                 f"store is {shown(self.store)}; give the name of a folder, such as 'sweep.zarr'"
             )
         if self.store is not None:
+            check_local(self.store, "store")
             need("zarr", "store", "store=")
         flag(self.progress, "progress", unset=True)
         if self.chunk is not None:

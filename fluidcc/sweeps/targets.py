@@ -12,6 +12,7 @@ from fluidcc.base.errors import InvalidInput, UnitsError, UnknownName
 from fluidcc.base.units import Dimension, dimension_of
 from fluidcc.laws import Law, Link
 from fluidcc.network import Network
+from fluidcc.network.network import copy_name
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import near
 from fluidcc.symbols import plain, unfold
@@ -217,7 +218,7 @@ def _with_trips(net: Network, flows: tuple[str, ...], rtt: float) -> Network:
                 f"{net.propagation_delay(name):g} s; give more, or shorten its links"
             )
         changes[name] = {"return_delay": back}
-    return net.with_flows(changes)
+    return net.with_all("flow", changes)
 
 
 def _with_copies(net: Network, flows: tuple[str, ...], count: int) -> Network:
@@ -226,5 +227,5 @@ def _with_copies(net: Network, flows: tuple[str, ...], count: int) -> Network:
         if count == 0:
             net = net.without_flow(name)
         for k in range(2, count + 1):
-            net = (net.copy() if k == 2 else net).flow(f"{name}_{k}", **given)
+            net = (net.copy() if k == 2 else net).flow(copy_name(name, k), **given)
     return net

@@ -52,6 +52,24 @@ def test_a_scenario_becomes_a_result_and_a_figure() -> None:
     assert result.attrs["steps"] == wanted.attrs["steps"]
 
 
+def test_a_run_becomes_a_table() -> None:
+    assert main(["simulate", "p1", "--until", "2 s", "--set", "samples=5", "-o", "r.csv"]) == 0
+    rows = np.genfromtxt("r.csv", delimiter=",", names=True, deletechars="")
+    run = fc.scenarios["p1"].simulate(until=2.0, samples=5)
+    np.testing.assert_allclose(rows["time"], run.time)
+    for name in run.flow.values:
+        np.testing.assert_allclose(rows[f"rate[{name}]"], run.rate.sel(flow=name), rtol=1e-9)
+    assert len(rows) == 5
+
+
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, says in ((["help"], "exit codes"), (["help", "sweep"], "fluidcc sweep file.toml")):
+        assert main(words) == 0
+        assert says in capsys.readouterr().out
+    assert main(["help", "simlate"]) == 2
+    assert "did you mean 'simulate'?" in capsys.readouterr().err
+
+
 def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     Path("out").mkdir()
     changes = ("flows.a.params.beta=0.2", "flows.b.initial.x=1 Mbit/s", "until=9 s")

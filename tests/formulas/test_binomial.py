@@ -125,7 +125,7 @@ AFTER = 1e-12  # a look just after a jump [s]
 def test_the_cycle_of_the_automaton_is_the_formula_s(
     k: float, l: float, alpha: float, beta: float, flows: int
 ) -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=flows * C, delay=0.002, buffer=1e3)
+    net = fc.Network().link("l", fc.DropTail, capacity=flows * C, delay=0.002, buffer="1000 bit")
     law = fc.RateBinomial(k=k, l=l, alpha=alpha, beta=beta, m=UNIT, R=INTERVAL)
     for i in range(flows):
         net.flow(f"f{i}", law, route=["l"], return_delay=0.002, start=0, initial={"x": 0.9 * C})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import fluidcc as fc
+from fluidcc.network.patterns import near
 
 LINK = {"capacity": "3 Mbit/s"}
 
@@ -84,5 +85,14 @@ def test_seconds_that_may_be_milliseconds_are_warned_of_once(make: Any, says: st
 def test_text_and_short_delays_do_not_warn() -> None:
     net = fc.dumbbell([fc.LDCC] * 2, LINK, rtt="50 s")
     assert net.base_rtt("flow1") == 50.0
-    place(delay="30 s", access_delay=4.9, return_delay=None)
-    fc.dumbbell([fc.LDCC], LINK, rtt=4.0).with_flow("flow1", access_delay=60)
+    place(delay="30 s", access_delay=4.9, return_delay=None, packet="1500 bytes")
+    fc.Network().link("l", fc.DropTail, capacity="3 bit/s", buffer="100 bit", packet=2400)
+    fc.Network().link("l", fc.DropTail, capacity=[(0, 0), (1, 1e3)], buffer=8000, packet=8000)
+    fc.dumbbell([fc.LDCC], LINK, rtt=4.0).with_flow("flow1", access_delay="60 s")
+
+
+def test_suggestions_are_few_sorted_and_near() -> None:
+    names = ["rate", "rates", "rtt", "bate", "rat", "loss"]
+    assert near("rate1", names) == "did you mean 'rat' or 'rate' or 'rates'?"
+    assert near("zzz", names) == f"it may be {', '.join(names)}"
+    assert near("zzz", map(str, range(99))) == near("x", []) == "there is none like it"

@@ -22,7 +22,7 @@ def test_rows_are_averaged_over_bins(tmp_path: Path) -> None:
     file = trace(tmp_path, "\ufeffs; bit/s\n# measured\n5;100\n5.25;300\n\n6;0\n7;50\n8;50\n")
     assert fc.read_trace(file, 0.5) == ((0.0, 200.0), (0.5, 300.0), (1.0, 0.0), (2.0, 50.0))
     assert fc.read_trace(file, "1 s") == ((0.0, 250.0), (1.0, 0.0), (2.0, 50.0))
-    assert fc.read_trace(file, 10) == ((0.0, (25 + 225 + 8 * 50) / 10), (10.0, 50.0))
+    assert fc.read_trace(file, "10 s") == ((0.0, (25 + 225 + 8 * 50) / 10), (10.0, 50.0))
     assert fc.read_trace(str(file), 1, unit="kbit/s")[0] == (0.0, 250e3)
     assert fc.read_trace(str(file), 1, unit="KB/s")[0] == (0.0, 2e6)
 

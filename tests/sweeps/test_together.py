@@ -125,13 +125,13 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(
     task = probed(make_task(network(), grid, measures, None, None, {}))
     evaluate(task, np.arange(2))
     built: list[str] = []
-    old = fc.Network._with
+    old = fc.Network.with_all
 
     def told(self: Any, *given: Any, **more: Any) -> Any:
         built.append(str(given))
         return old(self, *given, **more)
 
-    monkeypatch.setattr(fc.Network, "_with", told)
+    monkeypatch.setattr(fc.Network, "with_all", told)
     task.point(0)
     assert built, "what is counted is what builds networks"
     del built[:]
