@@ -15,15 +15,20 @@ from fluidcc.equilibria.num import solve
 from fluidcc.laws import Law, Steady
 from fluidcc.laws.linear import at_rest
 from fluidcc.laws.prove import Verdict, prove
+from fluidcc.network.topologies import two_queues
 from fluidcc.papers import model
 from fluidcc.papers.binomial import cycles
+from fluidcc.papers.binomial.cycles import errors
 from fluidcc.papers.delay_aimd import rules as delay_rules
-from fluidcc.papers.delay_aimd.knee import Knee
-from fluidcc.papers.delay_aimd.runs import ratchet_run
+from fluidcc.papers.delay_aimd.knee import Knee, _cycle
+from fluidcc.papers.delay_aimd.rules import fig2
+from fluidcc.papers.delay_aimd.runs import coexistence as beside_loss
+from fluidcc.papers.delay_aimd.runs import fig1, fig5, ratchet_run
 from fluidcc.papers.ecf import equations as ecf
-from fluidcc.papers.ecf.common import RTTS, framed, starting, steady
-from fluidcc.papers.fast.common import FLOWS
+from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
+from fluidcc.papers.fast.common import FLOWS, plateaus
 from fluidcc.papers.ldcc import coexistence, law, passivity, runs, stability
+from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, beta, eta, run, w, x
 from fluidcc.papers.ldcc.common import series as slow
 from fluidcc.sources import LDCC
@@ -247,7 +252,9 @@ def shares(parts: tuple[float, ...]) -> dict[str, Any]:
 
 N = np.arange(1, 101)
 LONGER = SimpleNamespace(  # 130 packets of 1500 bytes, 446 ms
-    net=SimpleNamespace(links={"bottleneck": SimpleNamespace(buffer=130 * 12_000, capacity=3.5e6)})
+    net=SimpleNamespace(
+        links={"bottleneck": SimpleNamespace(buffer=130 * 12_000, capacity=3.5e6, delay=0)}
+    )
 )
 LOSSES = SimpleNamespace(
     loss=lambda *_: np.array([1e-3, 0.0995, 0.997]),
@@ -256,6 +263,11 @@ LOSSES = SimpleNamespace(
 EPOCHS = np.round(
     delay_rules.delay_aimd.epoch_duration(np.array(delay_rules.TABLE[0], float), 0.1, offset=0.0), 1
 )
+EVEN = SimpleNamespace(
+    one_way_delay=np.array([0.1]), rate=SimpleNamespace(values=(1.0, 1.0)), crossover=0.1,
+    gain=1, phase=1, delay=1, utilisation=np.array([0.9]),
+    orbit=SimpleNamespace(overloads=1, period=2),
+)  # fmt: skip
 EMPTIED = SimpleNamespace(queueing_delay=np.array([0.0, 0.02]))
 CLOSED = coexistence.closed()
 LONG_QUEUE = SimpleNamespace(
@@ -270,6 +282,15 @@ def unequal(name: str, time: float) -> Any:
 
 def lossy(name: str) -> Any:
     return run("ldcc_fig5").assign(lost=run("ldcc_fig5").lost + 1.0)
+
+
+def higher(method: str) -> Any:
+    found = plateaus(method)
+    return found._replace(backlog=0.97 * found.backlog[::-1], rate=1.03 * found.rate)
+
+
+def leaky() -> Any:
+    return fig2().assign(lost=fig2().lost + 1.0)
 
 
 ROOM: dict[str, Any] = {"_room": lambda packets, size=8000.0: 0.3}
@@ -326,7 +347,20 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
             ("nada_consistent", AS_PRINTED),
         )
     ),
+    ("ldcc.latecomers", {"equilibrium": lambda *_: EVEN}, "differs"),
+    ("ldcc.settings", {"LDCC": LDCC(w=3e4)}, "differs"),
+    ("ldcc.buffer_25", {"scenarios": {"ldcc_fig6": LONGER}}, "differs"),
+    ("ldcc.fig10_no_loss", {"run": lossy}, "differs"),
+    ("ldcc.fig8_extremes", shares((0.1, 1.2, 1.3, 1.4)), "differs"),
+    ("ldcc.places_in_section_v", {"margins": lambda _: EVEN}, "differs"),
+    ("ldcc.comparison_constant", {"settled": lambda _, c: settled(LDCC, c)}, "differs"),
     # binomial controls
+    ("binomial.errors_of_150_flows", {"errors": lambda _: errors(1)}, "differs"),
+    ("binomial.tcp_friendly_is_slow", {"_cycles": lambda *_: 20}, "differs"),
+    ("binomial.slow_near_one", {"_cycles": lambda *_: 20}, "differs"),
+    ("binomial.aggressive_loses_more", {"fig5": lambda _: N}, "differs"),
+    ("binomial.several_decreases", {"synchronized": lambda *_, **__: EVEN}, "differs"),
+    ("binomial.estimates", {"_with_estimates": lambda *_: (1e-3, 1.0)}, "differs"),
     ("binomial.loss_example", {"binomial": LOSSES}, AS_PRINTED),
     *(
         ("binomial.growth_aimd2", {"fig5": lambda _, s=s: 1e-4 * s ** ((N - 1) / 99)}, wanted)
@@ -358,11 +392,18 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("binomial.efficient_below_half", {"errors": lambda _: np.ones((3, 301))}, "differs"),
     # FAST
     *(
+        (f"fast.{row}", {"plateaus": higher}, "differs")
+        for row in ("plateaus_of_fast", "plateaus_of_estimator", "queues")
+    ),
+    ("fast.fast_over_rtt", {"ratios": lambda *_: np.full(7, 3.2)}, "differs"),
+    ("fast.fast_over_n", {"ratios": lambda *_: np.full(5, 3.2)}, "differs"),
+    ("fast.positive_theta", corrections(1.0), "differs"),
+    *(
         (f"fast.{row}", corrections(1.0, 1e-3), AS_PRINTED)
         for row in ("exact_iff", "static_windows", "simultaneous")
     ),
     ("fast.simultaneous", corrections(2.0), "differs"),
-    ("fast.longer_pause", {"with_pause": lambda law: lambda **_: law}, "differs"),
+    ("fast.longer_pause", {"over_others": lambda _: 1.0}, "differs"),
     *(
         ("fast.bursts_help", {"shares": lambda _, v=v: np.array([v] * 2).T}, wanted)
         for v, wanted in (((1.6, 1.4, 1.2), AS_PRINTED), ((1.2, 1.3, 1.1), "differs"))
@@ -383,6 +424,19 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         },
         AS_PRINTED,
     ),
+    ("delay_aimd.delay_backoff", {"fig2": leaky}, "differs"),
+    ("delay_aimd.vegas_queue", {"fig1": lambda _: fig1(2)}, "differs"),
+    ("delay_aimd.adaptive_backoff", {"last_cycle": lambda _: (2.65, 0.01, EVEN)}, "differs"),
+    ("delay_aimd.flat_part", {"fig5": lambda _: fig5(0.0)}, "differs"),
+    ("delay_aimd.coexists", {"coexistence": lambda *_: beside_loss(0.0, 0.0)}, "differs"),
+    (
+        "delay_aimd.slow_start_runs",
+        {"slow_start": lambda T, q: (1.1, 2 * T / q, 0)},
+        "differs",
+    ),
+    ("delay_aimd.second_flow", {"fig8": lambda _: (None, np.ones((9, 2)) * [1, 2])}, "differs"),
+    ("delay_aimd.synchronised", {"_cycle": lambda n, a: _cycle(1, 3 + n / 1e3)}, "differs"),
+    ("delay_aimd.closed_form", {"_cycle": lambda *_: _cycle(1, 3.001)}, "differs"),
     ("delay_aimd.slow_start_length", {"log": lambda value, base: base / value}, AS_PRINTED),
     ("delay_aimd.proportional_idle", {"last_cycle": lambda run: (2.65, 0.01, run)}, "differs"),
     ("delay_aimd.just_empties", {"last_cycle": lambda _: (2.65, 0.01, EMPTIED)}, AS_PRINTED),
@@ -405,6 +459,22 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("delay_aimd.slow_start_exit", {"early_exit": lambda T, tau0: (100.0, 300.0)}, AS_PRINTED),
     # ECF
+    ("ecf.filtered", {"PAQM": ecf.PAQM(a=0.4)}, "differs"),
+    ("ecf.scheduler", {"two_queues": lambda u, *rest: two_queues(u[:1], *rest)}, "differs"),
+    ("ecf.source", {"starting": lambda _: starting("CBR") * 1.1}, "differs"),
+    ("ecf.drops_and_marks", {"PAQM": ecf.PAQMDrop}, "differs"),
+    ("ecf.marks_by_length", {"marked_by_bytes": lambda law, _: law}, "differs"),
+    ("ecf.byte_mode", {"_carried": lambda _: 1.0}, "differs"),
+    ("ecf.period_of_v1", {"outer_map": lambda _: outer_map(2)}, "refuted"),
+    ("ecf.hold_form", {"_critical": lambda _: 1.2}, "differs"),
+    ("ecf.max_min", {"two_nodes": lambda: two_nodes() * 1.02}, "differs"),
+    ("ecf.ecf_margins", {"ecf_margin": lambda *_: (1.1, 0.01)}, "differs"),
+    ("ecf.started", {"_last": lambda *_: [np.full(5, 6e6)]}, "differs"),
+    ("ecf.sawtooth", {"_swing": lambda *_: 1.0}, "differs"),
+    ("ecf.slow_tfrc", {"_unfair": lambda _: 0.1}, "differs"),
+    ("ecf.set_points", {"PACKET": 8000.0}, "differs"),
+    ("ecf.overheads", {"C": 2e7}, "differs"),
+    ("ecf.dccp_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
     ("ecf.red_delay", delays(0.0), AS_PRINTED),
     ("ecf.red_delay", delays(0.01), "differs"),
     ("ecf.red_margins", oscillations(lambda n, rtt: n * rtt / 100), AS_PRINTED),

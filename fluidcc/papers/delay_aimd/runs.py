@@ -195,7 +195,9 @@ def flat_part() -> Found:
     w = part.DelayAIMD_w.values[5:-5, 0]
     flat = np.mean(w > (1 - 1e-6) * w.max())
     plain = last_cycle(fig2())[0]
-    return reproduced_if(period > plain and flat > 0, period=period, flat=flat, plain=plain)
+    return reproduced_if(
+        off(period, 8.0) < 0.01 and flat > 0, period=period, flat=flat, plain=plain
+    )
 
 
 def proportional_idle() -> Found:
