@@ -33,7 +33,7 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     **{f"cluster-{name}": [partial(cluster.cluster, name)] for name in cluster.CASES},
     "cluster-job": [cluster.job],
     "stability": [stability],
-    "delay": [delay.mackey_glass, delay.mosquitoes],
+    "delay": [delay.mackey_glass, delay.many_lags, delay.mosquitoes],
     "formulas": [formulas],
     "intervals": [intervals],
 }

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -82,9 +83,8 @@ def solve(problem: Problem, show: bool | None = None) -> DdeResult:
     run, kept = _prepare(problem, frame)
     enter, steps, begin, start = _entry(), 64, True, run.t
     # a trial step may leave the domain of a function; what matters is reported
-    with np.errstate(all="ignore"), Progress(
-        run.t_end - start, show, about="solve_dde", form=_FORM, unit=""
-    ) as bar:  # fmt: skip
+    with np.errstate(all="ignore"), ExitStack() as stack:
+        bar: Progress | None = None
         while True:
             began = perf_counter()
             try:
@@ -101,6 +101,9 @@ def solve(problem: Problem, show: bool | None = None) -> DdeResult:
                 _grow(run)
             elif code != s.PAUSED:
                 break
+            if bar is None:
+                named: Any = {"about": "solve_dde", "form": _FORM, "unit": "", "waited": _PAUSE}
+                bar = stack.enter_context(Progress(run.t_end - start, show, **named))
             bar.reach(run.t - start)
             share = _PAUSE / max(perf_counter() - began, 1e-9)
             steps, begin = max(1, int(steps * min(max(share, 0.1), 4.0))), False
@@ -178,8 +181,9 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     run.most_found = 8 * scans + (_ZEROS if w else 0)
     found = ("found_u", "found_what", "found_side", "found_kind")
     arrays |= dict.fromkeys(found, run.most_found)
-    arrays |= {"place": _PLACES, "fit": _FIT, "coefficient": 5, "panel": 7 * w, "n_extra": w}
-    arrays |= dict.fromkeys(("extra_u", "extra_g"), 3 * w)
+    if w:
+        arrays |= {"place": _PLACES, "fit": _FIT, "coefficient": 5, "panel": 7 * w, "n_extra": w}
+        arrays |= dict.fromkeys(("extra_u", "extra_g"), 3 * w)
     arrays |= dict.fromkeys(("branch", "cursor", "next_point"), m)
     arrays |= dict.fromkeys(("seen", "sign", "shrinking"), w)
     run.allot(arrays | _known(run, p) | _stores(run, p) | _table(run, p))

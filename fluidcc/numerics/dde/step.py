@@ -25,6 +25,7 @@ from fluidcc.numerics.layout import at, clear, copy
 EPS = 2.220446049250313e-16
 _DEFECT = 6.0  # in the middle, for t^4, by the largest error of the dense output (both pairs: 6.07)
 _MAX_PASSES = 12
+_NOTHING = 1e-300  # allowed of a state that is and stays zero, where its tolerance is relative
 
 
 @njit()
@@ -92,7 +93,8 @@ def _combine(run: Run) -> bool:
             d += P[4 * l + 3] * slope_l
         end = run.y_end[i] = run.y[i] + h * increment
         finite = finite and math.isfinite(end) and math.isfinite(k[6 * n + i])
-        run.allowed[i] = run.atol[i] + run.rtol * max(abs(run.y[i]), abs(end))
+        allowed = run.atol[i] + run.rtol * max(abs(run.y[i]), abs(end))
+        run.allowed[i] = allowed if allowed > 0 else _NOTHING
         q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3] = h * a, h * b, h * c, h * d
     return finite
 
