@@ -96,7 +96,8 @@ def tcp_friendly_aimd() -> Found:
     _, alpha, beta = response.aimd_window.arguments
     friendly = response.aimd_window.form.subs(alpha, binomial.tcp_friendly_alpha.form)
     same = response.square_root_window.form.subs(response.square_root_window.arguments[1], 1)
-    return proved(proof(Eq(friendly, same), beta < 2))
+    form = response.aimd_window.form  # as sqrt(alpha), so by no other one
+    return proved(proof(Eq(friendly, same), beta < 2), Eq(diff(form**2 / alpha, alpha), 0))
 
 
 def decrease_lowers_the_sum() -> Found:
