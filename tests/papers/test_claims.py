@@ -74,12 +74,11 @@ fast: proved
     dynamics rest met_queue newcomer_rate old_rate backlog unfairness_order drains_in_time threshold
     threshold_order pause_length probe flows capacity_estimate corrected
 fast: reproduced
-    positive_theta small_buffer longer_pause plateaus_of_fast plateaus_of_estimator queues
-    fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n estimator_over_n bursts_help
-    stability_needs_the_clock+
+    static_windows+ positive_theta small_buffer longer_pause plateaus_of_fast plateaus_of_estimator
+    queues fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n estimator_over_n
+    bursts_help stability_needs_the_clock+
 fast: differs
-    exact_iff* static_windows* simultaneous* unfair_until_the_probe* reduction_over_n*
-    estimator_in_bursts*
+    exact_iff* simultaneous* unfair_until_the_probe* reduction_over_n* estimator_in_bursts*
 fast: not given
     decoded* settings* parking_lot stabilizes*
 fast: out of a fluid's reach
@@ -92,12 +91,11 @@ delay_aimd: reproduced
     shorter_epochs knee_losses knee_of_any_buffer synchronised+ closed_form+ second_flow
 delay_aimd: differs
     slow_start_threshold* slow_start_length algorithm_increase* algorithm_threshold* algorithm_cap*
-    table_one* coefficient* just_empties ratchet_of_one ratchet_buffer* ratchet_of_ten drains
-    rtt_unfairness slow_start_exit knee_delay knee_of_any_number rise_epochs* converges*
+    algorithm_loss_branch* table_one* coefficient* just_empties ratchet_of_one ratchet_buffer*
+    ratchet_of_ten drains rtt_unfairness slow_start_exit knee_delay knee_of_any_number rise_epochs*
+    converges*
 delay_aimd: refuted
     increase_minimum*
-delay_aimd: not given
-    algorithm_loss_branch*
 delay_aimd: out of a fluid's reach
     testbed
 ecf: proved

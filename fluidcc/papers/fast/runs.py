@@ -76,8 +76,8 @@ def static_windows() -> Found:
         for name, law in (("ack clock", FAST), ("x = w/r", StaticFAST))
     }
     more = (found["ack clock"] / found["x = w/r"])[1:]
-    return differs_if(
-        max(abs(more - 1)) > _EXACT,
+    return reproduced_if(
+        min(more) > 1 + _EXACT,
         *(named(f"{name}, {{:g}}", rounds, errors) for name, errors in found.items()),
         {"factor 1.5": more[0], "factor 2": more[1]},
         computed="error of the correction for t_eps = 0.5, 1.5 and 2 r*: "
