@@ -249,9 +249,11 @@ def stability_boundary(
 
     Raises
     ------
+    NoBoundary
+        If the verdict is the same within the bounds, or wherever there is an equilibrium: an
+        InvalidInput whose ``stable`` says which it is.
     InvalidInput
-        If the verdict is the same within the bounds, or wherever there is an equilibrium; if the
-        equilibrium is one of a continuum; if `along` turns what `name` turns.
+        If the equilibrium is one of a continuum; if `along` turns what `name` turns.
     UnknownName
         If there is no such parameter.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from fluidcc.analysis.operating_point import on_same_branch, operating_point
 from fluidcc.analysis.point import Point, accounts, link_outputs, residual
 from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
 from fluidcc.base.arguments import shown
-from fluidcc.base.errors import FluidccError, InvalidInput, SolverError, UnknownName
+from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, SolverError, UnknownName
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.units import to_si
 from fluidcc.network.parameters import Parameters
@@ -37,6 +37,8 @@ from fluidcc.network.patterns import is_list, near
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
+
+T = TypeVar("T")
 
 ZERO = 1e-6
 """Modulus [1/s] below which a root that ought to be zero counts as zero."""
@@ -77,13 +79,22 @@ def root_slopes(
     build = builder(point, mode)
     matrices = build(point)
     root = polish(matrices, near)
-    answer, form = Response(point), root_form(matrices, root)
+    answer, form = Response(point), with_channels(matrices, lambda m: root_form(m, root))
     slopes = []
     for one in knobs:
-        changes = (split(build(answer.to(p)))[1] for p in one.members)
-        total = sum(map(form.root_by, changes), 0j)
-        slopes.append(total)
+        moved = [split(build(answer.to(p))) for p in one.members]
+        slopes.append(sum((form(base).root_by(change) for base, change in moved), 0j))
     return root, slopes
+
+
+def with_channels(matrices: Matrices, make: Callable[[Matrices], T]) -> Callable[[Matrices], T]:
+    """What `make` says of matrices, kept for those with the channels of the first ones.
+
+    A coefficient that is exactly zero at a point has no channel there, and may have one where a
+    parameter moves.
+    """
+    usual = make(matrices)
+    return lambda m: usual if len(m.delays) == len(matrices.delays) else make(m)
 
 
 def builder(point: Point, mode: str) -> Callable[[Point], Matrices]:
@@ -264,9 +275,10 @@ def bracket(
     verdict = "stable" if sign else "unstable"
     why = f" (the search ended {'; '.join(stopped)})" if stopped else ""
     unit = f" {turned.units}" if turned.units != "1" else ""
-    raise InvalidInput(
+    raise NoBoundary(
         f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and "
-        f"{high:.6g}{unit}{why}; give other bounds, or another parameter"
+        f"{high:.6g}{unit}{why}; give other bounds, or another parameter",
+        stable=sign,
     )
 
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from fluidcc.numerics.linear.margins import Margins
 
 LOOPS = ("closed", "open", "links", "marks")
+SMALL = 12
+"""States up to which a search for the rightmost roots goes on until they are found or the ways are
+exhausted.
+"""
 LARGE = 60
 """States up to which the rightmost roots are proved to be that, in each part that has no loop in
 common with others.
@@ -245,17 +249,22 @@ def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
 
 
 def _rightmost(system: DelayLTI, count: int) -> NDArray[np.complex128]:
-    if system.n_states <= LARGE:
-        # Fewer where all are not to be had: right of the chains of roots of a neutral system, or
-        # of where the argument can be followed.
-        for fewer in range(count, 1, -1):
-            with suppress(Unsupported, Undecided):
-                return system.roots(count=fewer)
-        return system.roots(count=1)
-    system.count_unstable()
-    with suppress(Undecided):  # once: discretisations of so many channels take minutes
-        rightmost(system._search, 1, attempts=1)
-    return np.asarray(system._search.known()[:count] / system.pencil.time)
+    if system.n_states > LARGE:
+        system.count_unstable()
+        with suppress(Undecided):  # once: discretisations of so many channels take minutes
+            rightmost(system._search, 1, attempts=1)
+        return np.asarray(system._search.known()[:count] / system.pencil.time)
+    if system.n_states > SMALL:  # each try takes a second
+        try:
+            return rightmost(system._search, count, attempts=2)
+        except (Unsupported, Undecided):
+            return rightmost(system._search, 1, attempts=2)
+    # Fewer where all are not to be had: right of the chains of roots of a neutral system, or of
+    # where the argument can be followed.
+    for fewer in range(count, 1, -1):
+        with suppress(Unsupported, Undecided):
+            return system.roots(count=fewer)
+    return system.roots(count=1)
 
 
 @explained

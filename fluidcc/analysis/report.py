@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.change import Parameter, Response, parameters, split
-from fluidcc.analysis.follow import builder
+from fluidcc.analysis.follow import builder, with_channels
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import Form, Mode, fairness_mode, modes_of, polish, response, root_form
 from fluidcc.analysis.operating_point import with_alone
 from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
-from fluidcc.base.errors import UnknownName
+from fluidcc.base.errors import SolverError, UnknownName
 from fluidcc.base.progress import Progress
 from fluidcc.base.tables import in_columns, in_html
 from fluidcc.network.patterns import near
@@ -155,15 +155,17 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     build = builder(point, report.modes[0].among or "loop")
     matrices, margins, rows = build(point), report.margins, []
     root = polish(matrices, root)
-    at_root = root_form(matrices, root)
-    opened = _opened(point)
-    slopes = [_margin_slope(opened, margins, *row) for row in _SLOPES]
+    at_root = with_channels(matrices, lambda m: root_form(m, root))
+    at_crossings = with_channels(
+        _opened(point), lambda m: [_margin_slope(m, margins, *row) for row in _SLOPES]
+    )
     with Progress(len(chosen), about="sensitivities", unit="parameters") as bar:
         for k, p in enumerate(chosen):
             moved = answer.to(p)
-            ds, (_, change) = at_root.root_by(split(build(moved))[1]), split(_opened(moved))
+            (loop, by_loop), (base, change) = split(build(moved)), split(_opened(moved))
+            ds = at_root(loop).root_by(by_loop)
             sideways = ds.imag if root.imag >= 0 else -ds.imag
-            rows.append([-ds.real, sideways, *(slope(change) for slope in slopes)])
+            rows.append([-ds.real, sideways, *(slope(change) for slope in at_crossings(base))])
             bar.reach(k + 1)
     known = [getattr(margins, MARGINS[name][0]) for name in QUANTITIES if name in MARGINS]
     value = [-root.real, abs(root.imag), *known]
@@ -234,7 +236,7 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
         ("unstable roots", f"{report.unstable} ({report.encirclements} encirclements of -1)"),
         (
             "rightmost roots [1/s]",
-            ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0),
+            ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0) or "not settled",
         ),
         ("decay rate", f"{report.decay_rate:.5g} 1/s"),
         *_margin_rows(report),
@@ -364,7 +366,8 @@ class StabilityReport:
     rightmost_roots : array of complex
         By falling real part [1/s], N - 1 times those of the differences among N identical flows; of
         a network of more than `LARGE` states those that were found (`LinearNetwork.rightmost`).
-        Without those at zero that belong to `free`.
+        Without those at zero that belong to `free`. One NaN where they could not be settled, which
+        `warnings` tells: the verdict does not rest on them.
     margins : Margins
         Of all flows together, with every frequency.
     closed, open : LinearNetwork
@@ -377,6 +380,8 @@ class StabilityReport:
         Directions along which the equilibrium is not determined, with a root at zero each: small
         disturbances leave the network elsewhere on that continuum. The verdict is about the other
         roots.
+    unsettled : str
+        Why the rightmost roots are not known, if they are not.
     certificates : dict of str to Certificate
         With ``certify=True``: what interval arithmetic proves of the roots of the ``"loop"`` and of
         the differences within each class of identical flows. It holds for the matrices as they
@@ -394,6 +399,7 @@ class StabilityReport:
     open: LinearNetwork = field(repr=False)
     free: tuple[FreeDirection, ...] = ()
     certificates: dict[str, Certificate] = field(default_factory=dict, repr=False)
+    unsettled: str = field(default="", repr=False)
 
     # --- margins ----------------------------------------------------------------------------------
 
@@ -525,7 +531,9 @@ class StabilityReport:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes the equilibrium doubtful (see `Equilibrium`), or the verdict."""
-        return (*self.equilibrium.warnings, *static_windows(self.point))
+        doubts = [f"the verdict is known, the rightmost root is not: {self.unsettled}"]
+        roots = doubts if self.unsettled else []
+        return (*self.equilibrium.warnings, *static_windows(self.point), *roots)
 
     @property
     def trackers(self) -> tuple[str, ...]:
@@ -555,7 +563,7 @@ class StabilityReport:
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
         """What moves at each of the rightmost roots."""
-        return modes_of(self.point, self.rightmost_roots)
+        return () if self.unsettled else modes_of(self.point, self.rightmost_roots)
 
     @cached_property
     def fairness(self) -> Mode | None:
@@ -582,6 +590,11 @@ class StabilityReport:
     @cached_property
     def sensitivities(self) -> Sensitivities:
         """Derivatives of the rightmost root and of each margin by every parameter."""
+        if not len(self.rightmost_roots) or self.unsettled:
+            why = self.unsettled or "the linearisation has no state, so that nothing moves"
+            raise SolverError(
+                f"sensitivities are those of the rightmost root, of which there is none: {why}"
+            )
         return sensitivities(self)
 
     def __bool__(self) -> bool:

@@ -28,7 +28,7 @@ from fluidcc.analysis.wiring import (
     wire_both,
 )
 from fluidcc.base.arguments import explained, flag, whole
-from fluidcc.base.errors import FluidccError, gathered, warn
+from fluidcc.base.errors import FluidccError, Undecided, Unsupported, gathered, warn
 from fluidcc.equilibria.many import equilibria_of
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters, Target
@@ -114,17 +114,12 @@ def stability(
     by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
     _warn_without_loop(point, by_class)
     counts = Counts.of(point, joined)
-    parts, times, unstable = counts.parts, counts.times, counts.unstable
+    times, unstable = counts.times, counts.unstable
     poles = {**counts.zeros, "": by_class.count_unstable()}  # differences are alike in both loops
     poles |= {n: LinearNetwork.of(point, own).count_unstable() for n, own in hearing.items()}
     by_contour = sum(times[n] * c.by_contour for n, c in counts.zeros.items())
     open_unstable = sum(times[n] * c.unstable for n, c in poles.items())
-    found = []
-    for name, system in parts.items():
-        left = counts.gone.get(name, 0)
-        if not name or system.n_states > left:
-            every = system.rightmost(roots + left)
-            found.append(np.repeat(without_zeros(every, left) if left else every, times[name]))
+    rightmost, unsettled = _rightmost_roots(counts, roots)
     stable = unstable == 0 == counts.on_axis
     return StabilityReport(
         stable=stable,
@@ -132,13 +127,37 @@ def stability(
         unstable=unstable,
         encirclements=by_contour - open_unstable,
         open_unstable=open_unstable,
-        rightmost_roots=_first(np.concatenate(found), roots),
+        rightmost_roots=rightmost,
         margins=margins_of(opened, verdict=(stable, unstable)),
-        closed=parts[""],
+        closed=counts.parts[""],
         open=opened,
         free=counts.free,
-        certificates=_certified(parts) if certify else {},
+        certificates=_certified(counts.parts) if certify else {},
+        unsettled=unsettled,
     )
+
+
+def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128], str]:
+    """The first of the rightmost roots of all parts; and why there is none, where a part's cannot
+    be settled.
+
+    The verdict does not rest on them. Those right of the axis are known from the count.
+    """
+    found = []
+    try:
+        for name, system in counts.parts.items():
+            left = counts.gone.get(name, 0)
+            if not name or system.n_states > left:
+                every = system.rightmost(count + left)
+                every = without_zeros(every, left) if left else every
+                found.append(np.repeat(every, counts.times[name]))
+    except (Undecided, Unsupported) as error:
+        right = [np.repeat(c.roots[c.roots.real > 0], counts.times[n])
+                 for n, c in counts.zeros.items() if c.unstable]  # fmt: skip
+        if not right:
+            return np.array([complex(np.nan, np.nan)]), str(error)
+        found = right
+    return _first(np.concatenate(found), count), ""
 
 
 def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:

@@ -109,7 +109,17 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
         own = {e_b: net.return_delay(n), packet: f.packet}
         constants[n] = {k: Float(v, DIGITS) for k, v in {**f.law.params, **own}.items()}
         frozen[n] = _held(f, rest, constants[n], held)
-    rate = {n: _put(f, f.law.out["rate"], frozen[n], constants[n]) for n, f in heard.items()}
+    queue = {
+        l: _renamed(link.law, l)[link.law.queue]
+        for l, link in net.links.items()
+        if link.law.queue is not None
+    }
+    waits = {n: [queue[l] for l in f.route if l in queue] for n, f in heard.items()}
+    delay = {n: Float(net.propagation_delay(n), DIGITS) + sum(waits[n]) for n in heard}
+    rate = {
+        n: _put(f, f.law.out["rate"], frozen[n], {e: delay[n], **constants[n]})
+        for n, f in heard.items()
+    }
     come = {**rate, **{n: Float(v, DIGITS) for n, v in sent.items()}}
     arrival = {
         l: sum((come[n] for n, f in flows.items() if l in f.route), Float(0)) for l in net.links
@@ -117,7 +127,6 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
     capacity = {l: capacity_at(spec, at) for l, spec in net.links.items()}
     motion: dict[Symbol, Expr] = {}
     links: dict[Symbol, Expr] = {}
-    queue: dict[str, Symbol] = {}
     prices, floors = {}, dict[Symbol, Any]()
     for l, link in net.links.items():
         own = _renamed(link.law, l)
@@ -126,15 +135,10 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
         inside = {**own, **numbers, y: arrival[l], c: Float(capacity[l], DIGITS)}
         for z, f in link.law.flow.items():
             links[own[z]] = _projected(own[z], unfold(f).subs(inside), floors)
-        if link.law.queue is not None:
-            queue[l] = own[link.law.queue]
         prices[l] = unfold(link.law.out.get("price", 0)).subs(inside)
-    delay = {}
     for n, f in heard.items():
-        waits = [queue[l] for l in f.route if l in queue]
-        delay[n] = Float(net.propagation_delay(n), DIGITS) + sum(waits)
         signals = {
-            e: delay[n], edot: sum(links[q] for q in waits), pi: 0,
+            e: delay[n], edot: sum(links[q] for q in waits[n]), pi: 0,
             price: sum(prices[l] for l in f.route), x_tau: rate[n], **constants[n],
         }  # fmt: skip
         own = _renamed(f.law, n)
@@ -154,6 +158,10 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
         "queue": queue, "arrival": arrival, "capacity": capacity, "floors": lowest,
         "constants": constants, "frozen": frozen, "rest": rest, "net": net,
     }  # fmt: skip
+
+
+OFF_KINKS: Any = [{"DiracDelta": lambda x: 0.0 * x}, "numpy"]
+"""What derivatives are evaluated with: those of a step are zero beside it."""
 
 
 def _put(flow: FlowSpec, expr: Any, frozen: Any, values: Mapping[Any, Any]) -> Expr:
@@ -193,7 +201,7 @@ def _refined(
     moving = [z for z in flow if z not in floors or point[z] > floors[z]]
     F = Matrix([flow[z] for z in moving])
     J = np.array(
-        lambdify(list(flow), F.jacobian(moving), "numpy")(*(point[z] for z in flow)), float
+        lambdify(list(flow), F.jacobian(moving), OFF_KINKS)(*(point[z] for z in flow)), float
     )
     row = 1 / np.maximum(np.abs(J).max(axis=1, initial=0.0, keepdims=True), 1e-300)
     column = 1 / np.maximum(np.abs(J * row).max(axis=0, initial=0.0), 1e-300)

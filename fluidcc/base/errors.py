@@ -13,7 +13,7 @@ from contextvars import ContextVar
 
 __all__ = [
     "FluidccError", "FluidccWarning", "Infeasible", "InvalidCall", "InvalidInput", "LawError",
-    "NegativeRate", "NoEquilibrium", "NotFinite", "ScenarioError", "SolverError",
+    "NegativeRate", "NoBoundary", "NoEquilibrium", "NotFinite", "ScenarioError", "SolverError",
     "StepCollapse", "SweepFailed", "Unbounded", "Undecided", "UnitsError", "UnknownName",
     "Unsupported", "gathered", "warn",
 ]  # fmt: skip
@@ -59,6 +59,24 @@ class Unsupported(FluidccError, NotImplementedError):
 
 class NoEquilibrium(FluidccError, ArithmeticError):
     """The network has no equilibrium; the message says why."""
+
+
+class NoBoundary(InvalidInput):
+    """A network has the same verdict wherever it was looked: no parameter value in the bounds is a
+    boundary of stability.
+
+    Attributes
+    ----------
+    stable : bool
+        That verdict.
+    """
+
+    def __init__(self, message: str, stable: bool = False) -> None:
+        super().__init__(message)
+        self.stable = stable
+
+    def __reduce__(self) -> tuple[type, tuple[str, bool]]:
+        return type(self), (str(self), self.stable)
 
 
 class Infeasible(FluidccError, ArithmeticError):

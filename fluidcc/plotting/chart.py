@@ -35,7 +35,8 @@ def filled_chart(
     verdict : str
         The yes-or-no variable; its boundary is a solid line, and what is outside is hatched. It is
         drawn half-way between points of unlike verdicts; that of ``"stable"``, if the sweep has
-        measured ``"decay_rate"`` too, where that rate is zero.
+        measured ``"critical_gain"``, ``"gain_margin"`` or ``"decay_rate"`` too, where these say
+        that a root is on the axis: to the second order in the distance of the points.
     value : str, optional
         A variable that is drawn as filled contours, such as ``"gain_margin"``; by default the only
         one that is neither the verdict nor in `over`, if there is one.
@@ -170,13 +171,50 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
 
 
 def _signed(data: Any, verdict: str, axes: list[str]) -> Any:
-    """A number at each point that is above zero where the verdict is yes, and zero between."""
+    """A number at each point that is above zero where the verdict is yes, and zero between.
+
+    Of stability it is the logarithm of the gain that brings a root to the axis, or the real part of
+    the rightmost root. This is the root that crosses only where the network is unstable: a slow
+    mode that hardly moves may be right of it elsewhere, so that it is extrapolated across.
+    """
     yes = np.asarray(data[verdict].transpose(*axes).values, dtype=float).T == 1.0
-    size = np.ones(yes.shape)
-    if verdict == "stable" and "decay_rate" in data.data_vars:
-        rate = np.abs(data["decay_rate"].transpose(*axes).values.T)
-        size = np.where(np.isfinite(rate), rate, np.nanmax(rate, initial=0.0))
+    known = {
+        name: np.asarray(data[name].transpose(*axes).values, dtype=float).T
+        for name in ("critical_gain", "gain_margin", "decay_rate")
+        if verdict == "stable" and name in data.data_vars
+    }
+    places = [np.asarray(data[name].values, dtype=float) for name in axes[::-1]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if "critical_gain" in known:
+            size = np.abs(np.log(known["critical_gain"]))
+        elif "gain_margin" in known and not (known["gain_margin"][yes] < 1).any():
+            size = _across(np.log(known["gain_margin"]), yes, places)
+        elif "decay_rate" in known:
+            size = np.abs(known["decay_rate"])
+            size = np.fmax(_across(np.where(yes, np.nan, size), ~yes, places), size)
+        else:
+            size = np.ones(yes.shape)
+    finite = np.isfinite(size)
+    size = np.where(finite, size, size[finite].max(initial=1e-300))
     return np.where(yes, size, -size)
+
+
+def _across(size: Any, inside: Any, places: list[Any]) -> Any:
+    """What vanishes at the boundary, known `inside`, with its size at the first points beyond: the
+    lines through the last two points inside, along either axis, go on there below zero.
+    """
+    total, number = np.zeros(size.shape), np.zeros(size.shape)
+    for axis, at in enumerate(places):
+        for step in (1, -1):
+            near, far = (np.roll(size, k * step, axis) for k in (1, 2))
+            is_near, is_far = (np.roll(inside, k * step, axis) for k in (1, 2))
+            x, x_near, x_far = (np.roll(at, k * step) for k in (0, 1, 2))
+            part = ((x - x_near) / (x_near - x_far)).reshape((-1, 1) if axis == 0 else (1, -1))
+            beyond = -(near + part * (near - far))
+            good = ~inside & is_near & is_far & (part > 0) & np.isfinite(beyond) & (beyond > 0)
+            total, number = total + np.where(good, beyond, 0.0), number + good
+    found = np.where(number > 0, total / np.maximum(number, 1), np.nan)
+    return np.where(inside, size, found)
 
 
 def _line(

@@ -1,5 +1,6 @@
 """Boundaries of stability: by hand, verdicts on both sides, and simulations."""
 
+import pickle
 from functools import cache
 from typing import Any
 
@@ -223,3 +224,12 @@ def test_a_network_on_its_boundary_has_that_boundary(factor: float) -> None:
     again: Any = fc.stability_boundary(edge.network(factor * edge.value), "eta")
     assert (again.kind, again.stable_below) == (edge.kind, edge.stable_below)
     assert again.value == pytest.approx(edge.value, rel=1e-9)
+
+
+@pytest.mark.parametrize(("bounds", "stable"), [((0.1, 0.2), True), ((8.0, 9.0), False)])
+def test_no_boundary_has_a_name_of_its_own(bounds: Any, stable: bool) -> None:
+    net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    with pytest.raises(fc.errors.NoBoundary, match="at every eta looked at") as caught:
+        fc.stability_boundary(net, "eta", bounds)
+    assert isinstance(caught.value, InvalidInput)
+    assert pickle.loads(pickle.dumps(caught.value)).stable == caught.value.stable == stable

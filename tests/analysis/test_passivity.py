@@ -311,3 +311,12 @@ def test_an_empty_queue_is_projected_and_two_hops_add_up() -> None:
 def test_a_full_buffer_is_refused() -> None:
     with pytest.raises(Unsupported, match="buffer of link 'bottleneck' is full"):
         undelayed(fc.scenarios["ldcc_fig6"].net, at=200.0)
+
+
+@pytest.mark.parametrize("law", [fc.StaticFAST, fc.StaticVegas])
+def test_a_rate_that_follows_the_round_trip_rests_where_the_equilibrium_is(law: Any) -> None:
+    net = fc.dumbbell([law] * 2, {"capacity": "10 Mbit/s"}, rtt="50 ms")
+    system = fc.undelayed(net)
+    assert max(abs(float(f.subs(system.point))) for f in system.flow.values()) < 1e-12
+    rates = [float(rate.subs(system.point)) for rate in system.rate.values()]
+    assert rates == pytest.approx(fc.equilibrium(net).rate.values.tolist(), rel=1e-12)

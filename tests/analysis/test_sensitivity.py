@@ -83,3 +83,23 @@ def test_table() -> None:
     assert head.split("  ")[0] == "1 % more of"
     assert now.startswith("now")
     assert sorted(row.split()[0] for row in rows) == sorted(p.name for p in table.parameters)
+
+
+@pytest.mark.parametrize("capacity", [16 * 8000.0, 14 * 8000.0])
+def test_a_coefficient_that_is_zero_here_may_move(capacity: float) -> None:
+    """At these windows a Jacobian of scalable TCP is exactly zero, and its channel is gone."""
+    law = fc.ScalableTCP(a=0.02, b=0.125)
+    net = fc.Network().link("l", fc.PenaltyLink(B=50), capacity=capacity, delay=0.05)
+    net.flow("f", law, route=["l"], return_delay=0.05)
+    report = fc.stability(net)
+    some = [p for p in report.sensitivities.parameters if p.name in ("f.a", "l.B")]
+    _agree_with_differences(net, report, some)
+    edge: Any = fc.stability_boundary(net, "a")
+    sides = [fc.stability(edge.network(edge.value * f)) for f in (0.999, 1.001)]
+    assert [side.stable for side in sides] == [True, False]
+    with pytest.warns(fc.errors.FluidccWarning, match="there is no loop"):
+        rest = fc.stability(net.with_link("l", capacity=8e4))
+    with pytest.raises(
+        fc.errors.SolverError, match="there is none: the linearisation has no state"
+    ):
+        _ = rest.sensitivities

@@ -69,6 +69,20 @@ def test_with_the_decay_rate_the_boundary_is_exact() -> None:
     plt.close(ax.figure)
 
 
+@pytest.mark.parametrize("measure", ["decay_rate", "critical_gain", "gain_margin"])
+def test_a_slow_mode_does_not_bend_the_boundary(measure: str) -> None:
+    """Where flows become equal slowly, the decay rate of the stable side is another root's."""
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "10 Mbit/s"}, rtt="50 ms")
+    grid = {"capacity": [9e6, 10e6, 11e6], "eta": np.linspace(0.2, 3, 15)}
+    ds = fc.sweep(net, grid, ["stable", measure], executor="serial")
+    ax: Any = fc.plot.stability_chart(ds)
+    x, y = boundaries(ax)[-1].T
+    exact: Any = fc.stability_boundary(net, "eta")
+    order = np.argsort(x)
+    assert np.interp(10.0, x[order], y[order]) == pytest.approx(exact.value, rel=0.01)
+    plt.close(ax.figure)
+
+
 def test_one_verdict_everywhere_and_logarithmic_axes() -> None:
     ds = fc.sweep(measured, {"x": [0.001, 0.01, 0.1], "y": [0.01, 0.02, 0.03]}, executor="serial")
     ax: Any = fc.plot.stability_chart(ds)

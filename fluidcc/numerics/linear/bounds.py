@@ -290,15 +290,22 @@ def _discretised(block: Blocks, points: NDArray[np.int64]) -> Any:
 
 
 def _nearest(matrix: Any, shift: complex) -> NDArray[np.complex128]:
-    """Eigenvalues of a large sparse matrix near a shift."""
+    """Eigenvalues of a large sparse matrix near a shift: guesses, so that those that came are as
+    good as any. A shift that is an eigenvalue itself is moved a little.
+    """
     from scipy.sparse.linalg import ArpackNoConvergence, eigs
 
     start = np.random.default_rng(7).normal(size=matrix.shape[0]) + 0j
     how: Any = {"ncv": BASIS, "v0": start, "return_eigenvectors": False, "tol": 1e-4, "maxiter": 2}
-    try:
-        return np.asarray(eigs(matrix.astype(complex), 12, sigma=shift, **how))
-    except ArpackNoConvergence as stopped:  # guesses: those that came are as good as any
-        return np.asarray(stopped.eigenvalues, complex)
+    for aside in (0.0, 1e-6, 1e-3):
+        at = shift + aside * (1 + 1j) * (1 + abs(shift))
+        try:
+            return np.asarray(eigs(matrix.astype(complex), 12, sigma=at, **how))
+        except ArpackNoConvergence as stopped:
+            return np.asarray(stopped.eigenvalues, complex)
+        except RuntimeError:  # SuperLU's word for an exactly singular matrix
+            continue
+    return np.empty(0, complex)
 
 
 def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:

@@ -1,0 +1,49 @@
+"""Ten flows of one smooth law beside ten of another, each with a round trip of its own: a verdict,
+or a sentence that says why there is none, in five seconds.
+"""
+
+from itertools import combinations_with_replacement
+from time import process_time
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc import sources
+from tests.scan.cases import of_today
+
+LIMIT = 5.0  # [s] of processor time
+TRIPS = np.linspace(0.02, 0.2, 20)
+SMOOTH = [
+    name
+    for name in sources.__all__
+    if isinstance(law := getattr(sources, name), fc.Source) and not (law.jumps or law.ticks)
+]
+PAIRS = [*combinations_with_replacement(SMOOTH, 2)]
+
+
+def pair(one: str, other: str, each: int = 10) -> fc.Network:
+    flows = [getattr(sources, name) for name in (one, other) for _ in range(each)]
+    trips = TRIPS[:: 10 // each][: 2 * each].tolist()
+    return fc.dumbbell(flows, {"capacity": "100 Mbit/s", "buffer": "500 packets"}, rtt=trips)
+
+
+@pytest.mark.filterwarnings("ignore::fluidcc.errors.FluidccWarning")
+@pytest.mark.parametrize(
+    ("one", "other"), of_today([*combinations_with_replacement(SMOOTH, 2)], 10)
+)
+def test_a_verdict_or_the_reason_why_there_is_none(one: str, other: str) -> None:
+    judge(pair(one, other, each=1))  # compiles the laws
+    net, start = pair(one, other), process_time()
+    said = judge(net)
+    assert process_time() - start < LIMIT, said
+
+
+def judge(net: fc.Network) -> str:
+    try:
+        report = fc.stability(net)
+    except fc.errors.FluidccError as error:
+        return str(error)
+    assert report.stable == (report.verdict == "stable")
+    assert np.isnan(report.gain_margin) != report.stable
+    return repr(report)
