@@ -1,13 +1,18 @@
 """README and the page of the command keep their word: Python runs, commands parse, files load."""
 
+import ast
+import inspect
 import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.cli import main
 from fluidcc.cli.parser import make_parser
+from fluidcc.sweeps.files import _NEEDED, _OF_SWEEP, _OWN
 
 ROOT = Path(__file__).parent.parent
 README, SHELL = ROOT / "README.md", ROOT / "docs" / "command_line.md"
@@ -46,7 +51,39 @@ def test_the_files_it_names_are_there() -> None:
     assert {name for name in named if not (ROOT / name).is_file()} == {"fluidcc/sources/keeper.py"}
 
 
-def test_the_scenario_loads() -> None:
-    (text,) = blocks(SHELL, "toml")
-    s = fc.Scenario.loads(text, "command_line.toml")
+def test_the_files_of_the_page_load_and_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lte.csv").write_text("time,capacity\n0,6\n1,4\n2,5\n")
+    plain, traced, sweep = blocks(SHELL, "toml")
+    s = fc.Scenario.loads(plain, "command_line.toml")
     assert s.net.flows["udp"].intervals == ((2.0, 20.0), (30.0, 50.0))
+    net = fc.Scenario.loads(traced, "command_line.toml").net
+    assert net.links["cellular"].schedule == ((1.0, 4e6), (2.0, 5e6))
+    assert net.flow_names == ("b", *(f"b_{k}" for k in range(2, 11)))
+    Path("file.toml").write_text(sweep)
+    assert main(["sweep", "file.toml"]) == 0
+    rows = np.genfromtxt("sweep.csv", delimiter=",", names=True, deletechars="")
+    assert len(rows) == 6
+    assert set(rows["eta"]) == {0.2, 0.4}
+    assert np.isfinite(rows["mean_rate[flow1]"]).all()
+    said = {line.removeprefix("# ").split(" ")[0] for line in sweep.splitlines()}
+    assert {*_NEEDED, *_OF_SWEEP, *_OWN} - {"grid", "set", "options"} <= said  # it says them all
+
+
+def test_which_function_names_calls_as_they_are() -> None:
+    text = (ROOT / "docs" / "which_function.md").read_text()
+    calls = [c for c in re.findall(r"`(fc\.[^`]*?\)) ?[<`]", text) if "..." not in c]
+    assert len(calls) > 14
+    for call in calls:
+        tree = ast.parse(call, mode="eval").body
+        assert isinstance(tree, ast.Call)
+        function = eval(ast.unparse(tree.func), {"fc": fc})
+        inspect.signature(function).bind(*tree.args, **{k.arg or "": k for k in tree.keywords})
+    (averaged,) = re.findall(r"`law(\.averaged\(.*?\))`, with `(.*?)`", text)
+    names: dict[str, object] = {"law": fc.AIMD}
+    exec(averaged[1], names)
+    link = {"capacity": "10 Mbit/s", "delay": "20 ms", "law": fc.RED}
+    smooth = eval(f"law{averaged[0]}", names)
+    assert isinstance(fc.stability(fc.dumbbell([smooth], link)).stable, bool)
