@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Symbol
+from sympy import Rational, Symbol
 
 from fluidcc.laws import Law
 from fluidcc.laws.steady import few_packets, trackers, window
+from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout, used
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources.by_bytes import mean_size
-from fluidcc.symbols import RTT, e, e_b, offer_min, reports, symbols_of, unfold
+from fluidcc.symbols import (
+    RTT,
+    e,
+    e_b,
+    offer_min,
+    packet,
+    pi,
+    price,
+    reports,
+    symbols_of,
+    unfold,
+)
 
+MUCH = 1 / 3  # of what is sent: so much is lost where 1.5 times the capacity comes for ever
 MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
 _MISLED = (
     "flow {!r} has {when} seen its path empty: the smallest round trip it knows is {:.4g} ms, that "
@@ -30,7 +44,69 @@ _BURIED = (
 )
 
 
-def unheard(at: Layout) -> list[str]:
+_RATIO = (
+    "flow {!r} ({}) jumps once a round trip while what link {!r} ({}) {}s is above 0, however "
+    "little it is, and that is nearly always{}: take the mean over single packets, such as "
+    "fluidcc.Reno for AIMD, or law.averaged(intensity=x_tau * pi / packet)"
+)
+_DEAF = (
+    "flow {!r} ({}) ignores losses: {:.0%} of what it sent in the later half of the run was "
+    "lost{}, and nothing in its law hears of that: give the link more buffer, or take a law that "
+    "answers losses"
+)
+_STUBBORN = (
+    "flow {!r} ({}) sends more than the link carries for ever: {:.0%} of it was lost in the later "
+    "half of the run{}, as its increase outweighs its decrease at losses: change these, or give "
+    "the link more buffer"
+)
+
+
+def foreseen(at: Layout) -> list[str]:
+    """What to doubt of a run before it has begun; `simulate` warns of it."""
+    return [*_unheard(at), *_any_ratio(at)]
+
+
+def _any_ratio(at: Layout) -> list[str]:
+    """Flows that jump at any ratio above 0, where a link gives one that is hardly ever 0."""
+    giving = {
+        name: said
+        for name, link in at.net.links.items()
+        if (said := next((o for o in ("mark", "drop", "price") if _varies(link.law, o)), None))
+    }
+    found = []
+    for f in at.flows if giving else ():
+        for link in (name for name in f.route if name in giving):
+            heard = price if giving[link] == "price" else pi
+            if _at_any(f.law, heard):
+                law = at.net.links[link].law.name
+                found.append((f.name, f.law.name, link, law, giving[link]))
+                break
+    more = f" (and so {len(found) - 1} more flows)" if found[1:] else ""
+    return [_RATIO.format(*found[0], more)] if found else []
+
+
+@lru_cache(maxsize=512)
+def _varies(law: Law, output: str) -> bool:
+    """Whether an output of a link varies, and does not step from one number to another."""
+    if output not in law.out:
+        return False
+    held = law.switched()
+    return bool(held.out[output].free_symbols - {*held.modes, *law.params})
+
+
+@lru_cache(maxsize=512)
+def _at_any(law: Law, heard: Symbol) -> bool:
+    """Whether the condition of a jump of this law is that a signal is above 0."""
+    for jump in law.jumps:
+        when = unfold(jump.when).subs({**law.params, packet: 1})
+        if when.free_symbols == {heard}:
+            small, none = (when.subs(heard, value) for value in (Rational(1, 10**12), 0))
+            if small > 0 and none <= 0:
+                return True
+    return False
+
+
+def _unheard(at: Layout) -> list[str]:
     """Flows whose law waits for a router, and on whose route none speaks."""
     found: list[str] = []
     for group in at.groups:
@@ -52,12 +128,55 @@ def doubts(space: Workspace) -> list[str]:
     All numbers are read from the workspace, of which a sweep has one for runs of many networks.
     """
     at = space.at
-    return [*unheard(at), *_by_bytes(at), *_small_windows(space), *_path_delays(space)]
+    return [
+        *foreseen(at), *_by_bytes(at), *_lost(space), *_small_windows(space), *_path_delays(space),
+    ]  # fmt: skip
 
 
 def looks_at_samples(at: Layout) -> bool:
     """Whether what makes a run doubtful depends on its samples."""
-    return any(window(g.law) or next(_keepers(g.law), None) is not None for g in at.groups)
+    laws, losing = [g.law for g in at.groups], _may_lose(at)
+    return any(
+        window(law) or next(_keepers(law), None) is not None or (losing and _may_go_on(law))
+        for law in laws
+    )
+
+
+def _may_lose(at: Layout) -> bool:
+    return at.lossy or any("drop" in link.law.out for link in at.links)
+
+
+def _may_go_on(law: Law) -> bool:
+    """Whether a law may send more than a link carries for ever: it hears no losses, or jumps."""
+    return bool(law.states) and (not used(law) & {pi} or bool(law.jumps))
+
+
+def _lost(space: Workspace) -> list[str]:
+    """Flows that go on though the links of their route lose more than a third of what comes."""
+    at = space.at
+    if not _may_lose(at):
+        return []
+    late = slice(int(space.state.n_samples) // 2, None)
+    ratio, through = (space.link_rows(row)[:, late] for row in (s.SLLOSS, s.SDEPART))
+    found: dict[str, list[tuple[float, str, str]]] = {}
+    for i, f in enumerate(at.flows):
+        rate, route = space.rate(i)[late], list(at.route(i))
+        sent = float(rate.sum())
+        if not _may_go_on(f.law) or not sent > 0.0:
+            continue
+        share = float((rate * (1.0 - np.prod(1.0 - ratio[route], axis=0))).sum()) / sent
+        if share < MUCH:
+            continue
+        if not used(f.law) & {pi}:
+            found.setdefault(_DEAF, []).append((share, f.name, f.law.name))
+        elif sent > float(through[route].sum(axis=1).min()) / (1.0 - MUCH):
+            found.setdefault(_STUBBORN, []).append((share, f.name, f.law.name))
+    said = []
+    for text, flows in found.items():
+        share, *who = max(flows)
+        more = f", and so with {len(flows) - 1} more" if flows[1:] else ""
+        said.append(text.format(*who, share, more))
+    return said
 
 
 def _by_bytes(at: Layout) -> list[str]:

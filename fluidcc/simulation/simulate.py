@@ -26,7 +26,7 @@ from fluidcc.network.network import Network
 from fluidcc.network.specs import LinkSpec, resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
-from fluidcc.simulation.diagnostics import doubts, unheard
+from fluidcc.simulation.diagnostics import doubts, foreseen
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
 from fluidcc.simulation.restart import FinalState, snapshot
@@ -123,9 +123,11 @@ def simulate(
     Warns
     -----
     FluidccWarning
-        If a flow waits for reports of routers, and none on its route makes any; after ten seconds,
-        if the run will take more than an hour. What else makes a
-        result doubtful, such as windows of few packets, stands in the attribute ``warnings`` of the
+        If a flow waits for reports of routers, and none on its route makes any; if a law jumps at
+        any ratio of losses or marks above 0, over a link whose ratio is hardly ever 0
+        (`fluidcc.AIMD` over `fluidcc.PI`); after ten seconds, if the run will take more than an
+        hour. What else makes a result doubtful, such as windows of few packets or flows that ignore
+        losses, stands in the attribute ``warnings`` of the
         dataset.
 
     Raises
@@ -194,7 +196,7 @@ def simulate(
         "engine": "fused" if address else "array",
     }
     result = dataset(net, space, times, seconds, used, final)
-    for text in unheard(at):
+    for text in foreseen(at):
         warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(space))
     return result

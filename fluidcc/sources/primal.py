@@ -8,7 +8,7 @@ from __future__ import annotations
 from sympy import exp, log
 
 from fluidcc.laws import Source, Steady, extended, marginal
-from fluidcc.symbols import RTT, packet, positive, price, x_tau
+from fluidcc.symbols import RTT, Let, packet, pi, positive, price, x_tau
 
 __all__ = [
     "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty", "ScalableSource",
@@ -79,16 +79,18 @@ a, b = positive(
 )  # increase for each acknowledgement [packet], decrease factor for each loss [1]
 alpha, hops, top = positive("alpha M x_max")  # gain [s], links on the route [1], rate without price
 
-# Of the x_tau / packet acknowledgements a second a share p, the price, tells of a loss.
+# Of the x_tau / packet acknowledgements a second a share p tells of a loss: what links lose or
+# mark, and prices, which stand for that.
+heard = Let("p", price + pi)
 ScalableTCP = Source(
     name="ScalableTCP",
-    flow={W: x_tau / packet * (a * (1 - price) - b * W * price)},
+    flow={W: x_tau / packet * (a * (1 - heard) - b * W * heard)},
     out={"rate": packet * W / RTT},
     params={a: 0.01, b: 0.125},
     units={W: "packet", a: "packet", b: "1"},
     lower={W: 1},
     initial={W: 10},
-    claims={"equilibrium": Steady(a * (1 - price) - b * W * price)},
+    claims={"equilibrium": Steady(a * (1 - heard) - b * W * heard)},
     ref="Kelly, ACM CCR 33(2), 2003",
     about="Scalable TCP: so much more for each acknowledgement, a share less for each loss.",
     meaning={W: "congestion window", a: "increase for an acknowledgement", b: "decrease at a loss"},
