@@ -1,6 +1,7 @@
 """`solve_dde` against exact solutions and independent solvers."""
 
 import math
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from fluidcc.base import progress
 from fluidcc.numerics.dde.result import DdeResult
 from fluidcc.numerics.dde.solve import solve_dde
 from tests.numerics.dde.problems import FELDSTEIN_NEVES_KINKS, PROBLEMS, Array, Problem
@@ -100,6 +102,20 @@ def test_a_small_lag_does_not_force_small_steps(lag: float) -> None:
     np.testing.assert_allclose(result.y[0, -1], share * math.exp(10 * root), rtol=1e-5)
     assert result.statistics.steps < 150
     assert "np." not in repr(result.statistics)
+
+
+def test_a_run_that_takes_long_says_how_far_it_is(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(progress, "watched", lambda: True)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+
+    def slow(t: float, y: Array, Z: Array) -> list[float]:
+        sleep(5e-4)
+        return [1.0]
+
+    solve_dde(slow, (3, 4), 0.0, [], max_step=0.01)
+    told = capsys.readouterr().err
+    assert "solve_dde" in told
+    assert " of 1 [" in told
 
 
 def mackey_glass_by_steps(end: float) -> Array:
