@@ -187,7 +187,7 @@ class _Equations:
             )
         if isinstance(history, Sequence) and any(isinstance(f, Expr) for f in history):
             return dict(zip(names, history, strict=False))
-        if callable(history) or size == len(names):
+        if callable(history) or size == len(names) or np.asarray(history).dtype.kind not in "iuf":
             return history
         still = np.zeros((*np.shape(history)[:-1], len(names) - few))  # constants do not change
         return np.concatenate([np.atleast_1d(history), still], axis=-1)

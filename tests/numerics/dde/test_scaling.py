@@ -22,7 +22,7 @@ SYSTEMS: dict[str, tuple[Any, float, Any, Any, dict[str, Any]]] = {
         lambda t: [np.cos(t), np.sin(t)], [0.3, 1.0, 2.7], {},
     ),
     "a lag of the state": (
-        lambda t, y, Z: -Z[:, 0], 10.0, lambda t: [1.0], lambda t, y: [0.5 + 0.3 * abs(y[0])], {}
+        lambda t, y, Z: -Z[:, 0], 10.0, lambda t: [1.0], lambda t, y: [0.5 + 0.3 * y[0] ** 2], {}
     ),
     "a vanishing lag": (
         lambda t, y, Z: -Z[:, 0], 10.0, lambda t: [1.0], lambda t, y: [0.2 * np.sin(t) ** 2], {}
@@ -40,7 +40,7 @@ SYSTEMS: dict[str, tuple[Any, float, Any, Any, dict[str, Any]]] = {
         {"switches": lambda t, y, Z: Z[0, 0]},
     ),
     "a pulse after rest": (
-        lambda t, y, Z: [-y[0] + (4 <= t < 4.1)], 10.0, lambda t: [0.0], [], {}
+        lambda t, y, Z: [-y[0] + (4.033 <= t < 4.133)], 10.0, lambda t: [0.0], [], {}
     ),
     "many lags": (
         lambda t, y, Z: [-Z[0].mean()], 2.0, lambda t: [np.exp(-t)], np.linspace(0.1, 2, 150), {}
@@ -82,11 +82,11 @@ def run(name: str, time: float, size: float) -> Any:
 def test_results_and_work_do_not_depend_on_the_units(name: str) -> None:
     reference = run(name, 1.0, 1.0)
     assert reference.success, reference.message
+    # where an undeclared jump is found depends on rounding, within tens of tolerances
+    close = (1e-7 if "pulse" in name else 1e-9) * np.abs(reference.y).max()
     for time, size in ((1e-6, 1.0), (1e3, 1e6), (1e6, 1e-6)):
         result = run(name, time, size)
-        np.testing.assert_allclose(
-            result.y / size, reference.y, atol=1e-9 * np.abs(reference.y).max()
-        )
+        np.testing.assert_allclose(result.y / size, reference.y, rtol=0, atol=close)
         np.testing.assert_allclose(result.t_jumps / time, reference.t_jumps, rtol=1e-9)
         for ours, known in zip(result.t_events or [], reference.t_events or [], strict=True):
             np.testing.assert_allclose(ours / time, known, rtol=1e-9)
