@@ -10,6 +10,7 @@ import numpy as np
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.colours import BLACK, GREY, colour
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.packed import axes_of
 from fluidcc.network.patterns import near
 from fluidcc.plotting.common import axes_for, in_symbols, legend, scaled, several, words
 
@@ -59,9 +60,7 @@ def filled_chart(
     UnknownName
         If it has no such variable.
     """
-    axes = [
-        str(name) for name in data.attrs.get("axes", data.dims) if name in data.dims
-    ]  # one may be fixed by isel
+    axes = axes_of(data)
     if len(axes) != 2 or any(data[name].dtype.kind not in "if" for name in axes):
         raise InvalidInput(
             f"a chart is of a sweep over two numeric axes; this one is over "

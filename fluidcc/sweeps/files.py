@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError
 from fluidcc.base.extras import need
 from fluidcc.base.files import check_new, writing
+from fluidcc.base.packed import axes_of
 from fluidcc.network.scenarios import Scenario, check_table, located, scenarios, toml
 from fluidcc.sweeps.api import OF_RUNS, make_task, sweep
 from fluidcc.sweeps.execute import Execution
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # How results are written, and the package that this takes.
-ENDINGS = {".nc": "h5netcdf", ".zarr": "zarr", ".parquet": "pyarrow", ".csv": ""}
+ENDINGS = {".nc": "", ".zarr": "zarr", ".parquet": "pyarrow", ".csv": ""}
 PATIENCE = 10.0  # seconds in which a scheduler must answer
 
 
@@ -199,14 +201,15 @@ def save(data: xr.Dataset, path: Path) -> None:
     Parameters
     ----------
     path : Path
-        Ends in .nc (NetCDF 4), .zarr, .parquet or .csv; the last two hold one row for each point,
-        with a column for each axis, variable, and flow or link. Complex variables are two,
-        ``root_real`` and ``root_imaginary``, but in Zarr.
+        Ends in .nc (NetCDF 4, or 3 where h5netcdf is not installed), .zarr, .parquet or .csv; the
+        last two hold one row for each point, with a column for each axis, variable, and flow or
+        link. Complex variables are two, ``root_real`` and ``root_imaginary``, but in Zarr.
     """
     ending = path.suffix.lower()
     with writing(path):
         if ending == ".nc":
-            _split(data).to_netcdf(path, engine="h5netcdf")
+            engine: Any = "h5netcdf" if find_spec("h5netcdf") and find_spec("h5py") else "scipy"
+            _split(data).to_netcdf(path, engine=engine)
         elif ending == ".zarr":
             data.to_zarr(
                 path, mode="w", zarr_format=2, consolidated=True
@@ -231,7 +234,7 @@ def table(data: xr.Dataset) -> pd.DataFrame:
     """One row for each point: columns for axes, and for each variable one for every flow or link,
     as ``rate[a]``.
     """
-    axes = [str(d) for d in data.attrs.get("axes", ())] or [str(d) for d in data.dims]
+    axes = axes_of(data)
     columns = {}
     for name, values in _split(data).data_vars.items():
         rest = [d for d in values.dims if d not in axes]

@@ -4,6 +4,7 @@ points there are, what is measured at each, and what was found.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -315,7 +316,8 @@ def labelled(grid: Grid, schema: Mapping[str, Variable], piece: Piece) -> xr.Dat
             data[name] = (grid.names, column.astype(str).reshape(grid.shape), about)
     result = xr.Dataset(data, coords)
     result.attrs.update(
-        axes=list(grid.names), points=grid.size, failed=len(piece.errors), warned=len(piece.doubts),
-        point_seconds=piece.seconds, fluidcc=version.__version__,
+        axes=json.dumps(list(grid.names)), points=grid.size, failed=len(piece.errors),
+        warned=len(piece.doubts), point_seconds=piece.seconds,
+        fluidcc=version.__version__,
     )  # fmt: skip
     return result

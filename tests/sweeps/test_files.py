@@ -12,6 +12,7 @@ import xarray as xr
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.packed import axes_of
 from fluidcc.cli import main
 from fluidcc.sweeps.files import check_output, load_sweep, save, table
 
@@ -81,7 +82,23 @@ def test_the_command(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[
         return
     with opened(output) as read:
         xr.testing.assert_equal(read.load(), wanted)
-        assert read.attrs["axes"] == ["beta", "capacity"]
+        assert axes_of(read) == ["beta", "capacity"]
+
+
+def test_a_sweep_survives_the_netcdf_of_scipy_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a base install has: the thread pydata/xarray#8148."""
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    grid = {"beta": [0.1, 0.2], "capacity": ["3 Mbit/s", "1 Mbit/s"]}
+    ds = fc.sweep(net, grid, ["stable", "delay_margin", "equilibrium_rate"], executor="serial")
+    ds.to_netcdf(tmp_path / "a.nc", engine="scipy")
+    monkeypatch.setattr("fluidcc.sweeps.files.find_spec", lambda name: None)
+    save(ds.assign(root=1j * ds.delay_margin), tmp_path / "b.nc")
+    for name in ("a.nc", "b.nc"):
+        with xr.open_dataset(tmp_path / name, engine="scipy") as read:
+            xr.testing.assert_equal(read[list(ds)].load(), ds)
+            assert list(table(read))[:2] == axes_of(read) == ["beta", "capacity"]
 
 
 def opened(path: Path) -> Any:
