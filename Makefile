@@ -7,7 +7,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test quick scan mutants check reproduce notebooks docs browser wheels bench bench-rust cluster-demo house clean constraints help
+.PHONY: setup test quick scan mutants warmed check reproduce notebooks docs browser wheels bench bench-rust cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
@@ -15,6 +15,7 @@ help:
 	@echo 'make quick      the tests without the slow ones, before a commit: about a minute and a half'
 	@echo 'make scan       all pairs of laws over all links, and 200 random networks, of which the suite runs a sample'
 	@echo 'make mutants    small mutations of the package, each of which its tests must notice (ARGS="-j 2")'
+	@echo 'make warmed     whether anything is compiled after fluidcc warm, which compiles all: two minutes'
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
 	@echo 'make docs       the documentation, into docs/_build/html'
@@ -41,6 +42,9 @@ scan: setup
 
 mutants: setup
 	$(PY) tools/mutants.py $(ARGS)
+
+warmed: setup
+	$(PY) tools/warmed.py $(ARGS)
 
 check: setup
 	$(PY) -m ruff check .

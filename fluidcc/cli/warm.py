@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import numpy as np
 from tqdm import tqdm
 
 from fluidcc import links, sources
 from fluidcc.base.progress import tell, together
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Law, Source
-from fluidcc.laws.kernels import kernel_address
+from fluidcc.laws.kernels import event_kernel_address, kernel_address
 from fluidcc.network import Network
 from fluidcc.numerics.dde.solve import solve_dde
 from fluidcc.numerics.linear.count import rightmost_of_stack
@@ -26,6 +27,7 @@ from fluidcc.numerics.linear.margins import eigenloci, margins
 from fluidcc.numerics.linear.wiring import Blocks
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import synchronized
+from fluidcc.sweeps import sweep
 from fluidcc.sweeps.execute import cores
 
 Task = tuple[str, Callable[[], object]]
@@ -53,11 +55,18 @@ def _kernels() -> Iterator[Task]:
             if (
                 isinstance(law, Source) or law.params
             ):  # links without parameters are the solver's own
-                yield name, partial(kernel_address, law)
+                yield name, partial(_law, law)
+
+
+def _law(law: Law) -> None:
+    kernel_address(law)
+    if law.jumps or law.ticks:
+        event_kernel_address(law)
 
 
 def _linear() -> None:
     loop = DelayLTI.transfer([1.0], [1.0, 0.5], 1.0)
+    loop.frequency_response(np.ones(1))
     margins(loop)
     eigenloci(loop)
     closed = loop.feedback()
@@ -68,7 +77,9 @@ def _linear() -> None:
 def _solver() -> None:
     net = Network().link("l", links.DropTail, capacity=3e6, delay=0.025)
     net.flow("f", sources.LDCC, route=["l"], start=0)
-    simulate(net, 1.0, samples=2, engine="array")
+    run = simulate(net, 1.0, samples=2)
+    simulate(net.with_flow("f", law=sources.LDCC(w=30e3)), 2.0, samples=2, restart=run)
+    sweep(net, {"f.w": [20e3, 30e3]}, "mean_rate", until=1.0, executor="serial", progress=False)
 
 
 def _equilibrium() -> None:

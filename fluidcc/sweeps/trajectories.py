@@ -26,7 +26,7 @@ from fluidcc.laws import Link, Source
 from fluidcc.network import Network
 from fluidcc.network.specs import resolve_pattern
 from fluidcc.numerics.fluid import state as s
-from fluidcc.numerics.fluid.entry import advance
+from fluidcc.numerics.fluid.entry import advance, solver
 from fluidcc.numerics.fluid.many import run_many
 from fluidcc.simulation.diagnostics import doubts, looks_at_samples
 from fluidcc.simulation.fused import fits, fused_address
@@ -197,6 +197,7 @@ class Trajectories:
         doubtful: dict[int, list[str]] = {}
         space = _copied(structure.space)  # this thread's own
         space.state.budget = 10 * pause_after(space.at)
+        solver()  # `advance` as runs have it, which is compiled once for all
         heads = _with_room(np.array([place.head for place in places]), space)
         F, I, anew, done = space.F.copy(), space.I.copy(), 1, 0
         alone = structure.doubts is None  # runs overwrite the samples of those before

@@ -258,8 +258,10 @@ class Pencil:
     """
 
     def __init__(self, block: Blocks) -> None:
-        if block.A.ndim == 2:  # copies: for arrays that are read-only, all is compiled once more
-            block = Blocks(*(np.array(part)[None] for part in block))
+        if block.A.ndim == 2:
+            block = Blocks(*(part[None] for part in block))
+        # For arrays that are read-only, or in another order, all is compiled once more.
+        block = Blocks(*(np.require(part, float, ["C", "W"]) for part in block))
         m, _ = self.ports = block.ports
         self.n = n = block.A.shape[-1]
         lags = block.delays.shape[-1]
@@ -279,7 +281,8 @@ class Pencil:
             np.broadcast_to(known.lead, values.shape),
             block.delays / self.times[:, None],
         )
-        self.table = np.concatenate([constants, leads, lagged, delays], axis=1)
+        rows = np.concatenate([constants, leads, lagged, delays], axis=1)
+        self.table = np.ascontiguousarray(rows)
         self.whole = known.whole
 
     @property
