@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from fluidcc.numerics.linear.count import RootCount
 
 STEP = 1e-40
+EVENED = 12
+"""Times that rows and columns are evened out; each halves what their sizes differ by, as powers."""
 
 
 @dataclass(frozen=True)
@@ -218,8 +220,11 @@ class Response:
         self.point = point
         self.values = {p.name: p.value for p in parameters(point)}
         self.unknowns, self.keep, J = conditions(point, kept=True)
-        self.row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
-        self.column = 1 / np.maximum(np.abs(J * self.row[:, None]).max(axis=0), 1e-300)
+        self.row, self.column = np.ones(len(J)), np.ones(J.shape[1])
+        for _ in range(EVENED):  # Ruiz's scaling, so that no unit of time or data is preferred
+            size = np.abs(J * self.row[:, None] * self.column)
+            self.row /= np.sqrt(np.maximum(size.max(axis=1), 1e-300))
+            self.column /= np.sqrt(np.maximum(size.max(axis=0), 1e-300))
         self.J = J * self.row[:, None] * self.column
         values = np.linalg.svd(self.J, compute_uv=False)
         if values[-1] < 1e-13 * values[0]:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ZERO = 1e-6
-"""Modulus [1/s] below which a root that ought to be zero counts as zero."""
+"""Modulus, in one over the longest delay, below which a root that ought to be zero counts as
+zero.
+"""
 
 
 def abscissa(point: Point) -> tuple[complex, str]:
@@ -68,7 +70,7 @@ def _on_account(point: Point, name: str) -> int:
 def _rightmost(system: LinearNetwork, zeros: int) -> complex:
     """The rightmost root but for `zeros` at zero."""
     roots = system.roots(count=1 + zeros)
-    left = without_zeros(roots, min(zeros, int((np.abs(roots) <= ZERO).sum())))
+    left = without_zeros(roots, min(zeros, int((np.abs(roots) * system.pencil.time <= ZERO).sum())))
     return complex(left[np.argmax(left.real)])
 
 

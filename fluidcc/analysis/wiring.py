@@ -145,12 +145,13 @@ LINK_ARRIVAL = 0  # the first of LINK_INPUTS
 
 
 def _rounded(lag: Any) -> float | bytes:
-    """Lags that differ by rounding only are one; of many points at once, where they are one at
-    all.
+    """Lags that differ by rounding only, beyond eleven digits, are one; of many points at once,
+    where they are one at all.
     """
     if np.ndim(lag):
-        return np.round(np.real(lag), 12).tobytes()
-    return round(float(np.real(lag)), 12)
+        unit = 10.0 ** np.floor(np.log10(np.maximum(np.abs(np.real(lag)), 1e-300)))
+        return (np.round(np.real(lag) / unit, 11) * unit).tobytes()
+    return float(f"{float(np.real(lag)):.12g}")
 
 
 def _add(to: Row, row: Row, factor: Any = 1.0) -> None:
@@ -180,6 +181,7 @@ class _Wiring:
         self.channels: dict[tuple[Any, ...], int] = {}
         self.reads: list[tuple[str, int, Any]] = []
         self.lag = Lags(point)
+        self.longest = max((np.max(np.abs(trip)) for trip in self.lag.trip), default=0.0)
         self.sources = sources(point)
         self.out = link_outputs(point)
         self.loss = loss(point, self.out["drop"])
@@ -234,7 +236,7 @@ class _Wiring:
         """Signal `i` of a kind as it was `lag` seconds ago."""
         if kind == "q" and i not in self.queue:
             return {}
-        if self.merge and np.all(np.abs(lag) < 1e-13):
+        if self.merge and np.all(np.abs(lag) < 1e-12 * self.longest):
             return self.signal(kind, i)
         key = (kind, i, _rounded(lag)) if self.merge else (kind, i, reader)
         if key not in self.channels:

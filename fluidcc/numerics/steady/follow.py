@@ -116,7 +116,9 @@ start.
 """
 
 LONGEST_QUEUE = 1e5
-"""A queueing delay [s] beyond which a queue counts as growing without limit."""
+"""A queueing delay [s] beyond which a queue counts as growing without limit; where a round trip
+takes more than a second, so many of these.
+"""
 
 LARGEST_RATE = 1e9
 """A rate this many times the largest capacity counts as growing without limit."""
@@ -368,7 +370,10 @@ def _find_many(
         for queue in (0.0, OTHER_START):
             copy(w.base, rows[i], rows.shape[1])
             _start(w, queue)
-            status[i], error[i], more = _find(w, ceiling, True, told[i])
+            longest = 1.0
+            for trip in rows[i, w.n_flows : 2 * w.n_flows]:
+                longest = max(longest, trip)
+            status[i], error[i], more = _find(w, ceiling * longest, True, told[i])
             steps[i] += more
             for k in range(w.n_unknowns):
                 u[i, k] = w.u[k]
