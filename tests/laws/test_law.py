@@ -167,7 +167,7 @@ def test_a_number_that_stands_alone_is_in_the_unit_of_its_place() -> None:
     net = Network().link("l", DropTail, capacity=1e9, delay=0.01).flow("f", law, route=["l"])
     run = fc.simulate(net, 0.2, t_eval=[0.04, 0.16])
     assert run.rate.values.ravel() == pytest.approx([1.004e6, 2 * (2 * 1.005e6 + 1e4) + 1e3])
-    np.testing.assert_allclose(run.tick_time, [0.05, 0.15], rtol=1e-15)
+    np.testing.assert_allclose(fc.metrics.ticks(run).time, [0.05, 0.15], rtol=1e-15)
 
 
 def test_the_recipe_for_the_smallest_delay_gives_it() -> None:
