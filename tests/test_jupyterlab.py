@@ -109,7 +109,7 @@ def test_the_tour_runs_and_shows_its_pictures(page: Any) -> None:
 
 
 def test_the_explorer_needs_nothing_from_elsewhere(address: str, page: Any) -> None:
-    """It draws while every request beyond this machine fails."""
+    """It draws and answers its controls while every request beyond this machine fails."""
     alone = page.context.browser.new_page(viewport={"width": 1400, "height": 1600})
     outside: list[str] = []
 
@@ -123,5 +123,15 @@ def test_the_explorer_needs_nothing_from_elsewhere(address: str, page: Any) -> N
     alone.evaluate(RUN)
     canvas = alone.locator(".bk-Figure").first
     canvas.wait_for(timeout=120_000)
+    alone.wait_for_timeout(2000)
+    before = canvas.screenshot()
+    eta = alone.locator(".jp-OutputArea-output input:visible[type=text]").nth(6)
+    eta.fill("0.1")
+    eta.blur()  # Enter is JupyterLab's
+    for _ in range(60):
+        if canvas.screenshot() != before:
+            break
+        alone.wait_for_timeout(1000)
+    assert canvas.screenshot() != before
     assert outside == []
     alone.close()

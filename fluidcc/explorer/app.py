@@ -216,6 +216,7 @@ class Explorer:
         self.verdict.object = f"**{scene.verdict}**"
         self.notes.object = "\n\n".join(scene.warnings)
         self.notes.visible = bool(scene.warnings)
+        pn.io.push_notebook(self.main)  # a notebook is told of changes in figures only so
 
     def _show_report(self) -> None:
         self.report.object = in_html(rows_of(self.scene.report))

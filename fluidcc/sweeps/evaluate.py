@@ -8,7 +8,7 @@ network is built, and the points that have it are taken together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
@@ -226,6 +226,28 @@ _steady: Kept[Steady] = Kept()
 # --- the form of the results ----------------------------------------------------------------------
 
 
+def _widened(task: Task, schema: Mapping[str, Variable]) -> dict[str, Variable]:
+    """The same forms with room for every flow and link of the networks that a function returns.
+
+    It is asked for one network a value of each axis, the other axes at their first.
+    """
+    names: dict[str, dict[str, None]] = {"flow": {}, "link": {}}
+    for number in task.along_the_axes():
+        try:
+            point = task.point(number)
+        except Exception:  # the point's own measurement says why
+            continue
+        if isinstance(point, Point):
+            names["flow"] |= dict.fromkeys(point.net.flow_names)
+            names["link"] |= dict.fromkeys(point.net.link_names)
+    wide = dict(schema)
+    for key, form in schema.items():
+        if len(form.dims) == 1 and (dim := form.dims[0]) in names and dim in form.coords:
+            labels = tuple(dict.fromkeys((*form.coords[dim], *names[dim])))
+            wide[key] = replace(form, shape=(len(labels),), coords={dim: labels})
+    return wide
+
+
 def probed(task: Task) -> Task:
     """Return the task with the form of its results, from the first point that can be measured.
 
@@ -270,6 +292,8 @@ def probed(task: Task) -> Task:
         )
     # that of the network has room for the flows of the largest one
     schema = forms | {k: v for k, v in found.items() if k not in forms or not forms[k].dims}
+    if not swept and task.measures:
+        schema = _widened(task, schema)
     refuse_taken(schema)
     for name in schema:
         if name in task.grid.names:

@@ -104,6 +104,13 @@ class Task:
         most = [int(np.argmax(a.values)) if a.name in counts else 0 for a in self.grid.axes]
         return [int(np.ravel_multi_index(most, shape)), *numbers]
 
+    def along_the_axes(self) -> list[int]:
+        """Return the points that have each value of one axis and the first ones of the others."""
+        shape = self.grid.shape
+        steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        found = {i * step for size, step in zip(shape, steps, strict=True) for i in range(size)}
+        return sorted(found)
+
 
 def reason(error: BaseException) -> str:
     """Kind and text of an error, in one line; Ctrl-C is no reason of a point, but goes on."""

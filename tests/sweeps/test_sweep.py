@@ -301,3 +301,19 @@ def test_what_a_function_returns_must_be_numbers() -> None:
     assert "returned 'three'; return a number, an array or a mapping" in ds.error.values[2]
     with pytest.raises(InvalidInput, match="two measures are named 'stable'"):
         fc.sweep(two_flows(), {"eta": [0.4]}, ["stable", "stable"])
+
+
+def test_a_function_may_return_networks_of_more_and_fewer_flows() -> None:
+    def model(point: Any) -> fc.Network:
+        n = int(point["n"])
+        flows = {f"f{k}": fc.LDCC for k in range(n)}
+        return fc.dumbbell(flows, {"capacity": point["c"]}, rtt="50 ms")
+
+    for counts in ([1, 2, 3], [3, 1, 2], [1, 3, 1.5]):
+        grid = {"c": [3e6, 6e6], "n": counts}
+        found = fc.sweep(model, grid, "equilibrium_rate", executor="serial").equilibrium_rate
+        for c in grid["c"]:
+            for n in counts:
+                rates = found.sel(c=c, n=n).values
+                np.testing.assert_allclose(rates[: int(n)], c / int(n), rtol=1e-6)
+                assert np.isnan(rates[int(n) :]).all()
