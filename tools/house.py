@@ -7,9 +7,9 @@ one parameter.
 Tokens are those of Python's tokenize without comments, line ends and indentation. A room is an
 entry of ``fluidcc/``. All imports count, those inside functions and under TYPE_CHECKING too. Floors
 are the rooms on the longest chain of imports, a circle of rooms counting as one. A circle is a set
-of files, or of rooms, that import one another, directly or not; an ``__init__`` of under 60 lines that only hands
-names on is in none. A journey is the number of the package's files in which a warm call runs a
-function.
+of files, or of rooms, that import one another, directly or not; an ``__init__`` of under 60 lines
+that only hands names on is in none. A journey is the number of the package's files in which a warm
+call runs a function.
 """
 
 from __future__ import annotations
@@ -34,17 +34,14 @@ IGNORED = {
 }
 WANTED = {
     "files": 200, "lines": 44_000, "tokens": 340_000, "lines over 100 columns": 0, "rooms": 20,
-    "floors": 11, "circles of files": 0, "circles of rooms": 0, "files of simulate": 18, "files of stability": 28,
-    "files of a sweep of margins": 38, "lines of tests": 16_000,
+    "floors": 11, "circles of files": 0, "circles of rooms": 0, "files of simulate": 18,
+    "files of stability": 28, "files of a sweep of margins": 38, "lines of tests": 16_000,
 }  # fmt: skip
 # What is not reached may not grow: to be lowered whenever something shrinks.
 AT_MOST = WANTED | {
-    "circles of rooms": 2,
-    "files": 240,
-    "lines": 58_200,
-    "tokens": 401_450,
+    "circles of rooms": 2, "files": 240, "lines": 58_200, "tokens": 401_450,
     "lines of tests": 24_650,
-}
+}  # fmt: skip
 Graph = Mapping[str, set[str]]
 
 
