@@ -188,9 +188,7 @@ def run_simulate(args: argparse.Namespace) -> Said:
     result.attrs.update(scenario=scenario.name, title=scenario.title, fluidcc=__version__)
     with writing(output):
         if output.suffix.lower() == ".csv":
-            courses = [name for name, v in result.data_vars.items() if "time" in v.dims]
-            rows = table(result[courses].assign_attrs(axes=["time"]))
-            rows.to_csv(output, index=False)
+            table(result, ["time"]).to_csv(output, index=False)
         else:
             result.to_netcdf(output)
     _draw(scenario, result, figure)

@@ -230,11 +230,11 @@ def _split(data: xr.Dataset) -> xr.Dataset:
     return data
 
 
-def table(data: xr.Dataset) -> pd.DataFrame:
+def table(data: xr.Dataset, axes: list[str] | None = None) -> pd.DataFrame:
     """One row for each point: columns for axes, and for each variable one for every flow or link,
     as ``rate[a]``.
     """
-    axes = axes_of(data)
+    axes = axes_of(data) if axes is None else axes
     columns = {}
     for name, values in _split(data).data_vars.items():
         rest = [d for d in values.dims if d not in axes]
