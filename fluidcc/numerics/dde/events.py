@@ -170,7 +170,9 @@ def scan(run: Run) -> float:
             run.side[i] = 1 - 2 * ((i - w) % 2)
     before, ends = 0.0, False
     if hidden:  # what is zero at the start, but for rounding, soon shows its side
-        for u in (1e-8, 1e-6, 1e-4, 1e-2):
+        share = min(1.0, run.panel_width / run.h)
+        for part in (1e-8, 1e-6, 1e-4, 1e-2):
+            u = part * share
             ends = _scan_to(run, u, before, 0, total)
             if ends:
                 break

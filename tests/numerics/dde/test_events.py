@@ -95,9 +95,9 @@ def test_an_event_that_is_noise_is_refused_and_more_zeros_than_a_step_may_have_a
     assert not result.success
     assert "it is noise" in result.message
     result = solve_dde(
-        lambda t, y, Z: [0.0], (0, 1000), 0.0, [], events=lambda t, y: math.sin(2 * t)
+        lambda t, y, Z: [0.0], (0, 1000), 0.0, [], events=lambda t, y: math.sin(10 * t)
     )
-    np.testing.assert_allclose(result.t_events[0], math.pi / 2 * np.arange(1, 637), rtol=1e-9)
+    np.testing.assert_allclose(result.t_events[0], math.pi / 10 * np.arange(1, 3184), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("end", "start"), [(45, 20.0), (45, 41.3), (300, 10.0), (300, 217.0)])
