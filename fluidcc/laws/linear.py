@@ -28,7 +28,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import L, Law
 from fluidcc.laws.parts import Steady, per_structure
 from fluidcc.laws.steady import standstills, without
-from fluidcc.symbols import e, edot, numpy_function, plain, unfold
+from fluidcc.symbols import e, edot, numpy_function, plain, positive, unfold
 
 
 class Jacobians(NamedTuple):
@@ -357,13 +357,18 @@ def standing(law: L, of: str) -> L:
         return law
     update: dict[Symbol, Expr] = {}
     period: dict[Symbol, Expr] = {}
-    for tick in law.ticks:
+    own: dict[Symbol, Expr] = {}  # periods that are numbers, as parameters: these have a unit
+    for k, tick in enumerate(law.ticks):
+        every = unfold(tick.every)
+        if every.is_number:
+            symbol = positive(f"every_{k}")
+            own[symbol], every = every, symbol
         for z, f in tick.update.items():
             if z in update:
                 raise Unsupported(
                     f"{of} ({law.name}) has two ticks that change {plain(z)}: simulate it instead"
                 )
-            update[z], period[z] = unfold(f), unfold(tick.every)
+            update[z], period[z] = unfold(f), every
     flow = {z: unfold(f) for z, f in law.flow.items()}
     sums = {z: update[z] + period[z] * flow[z] for z in update if flow[z] != 0}
     for z, total in sums.items():
@@ -375,4 +380,6 @@ def standing(law: L, of: str) -> L:
             )
     kept = [z for z in flow if z not in sums]
     held = {z: (update[z].xreplace(sums) - z) / period[z] if z in update else flow[z] for z in kept}
-    return without(law, sums, flow=held, ticks=())
+    units = {z: unit for z, unit in law.units.items() if z not in sums} | dict.fromkeys(own, "s")
+    params = {**law.params, **own}
+    return without(law, sums, flow=held, ticks=(), params=params, units=units)

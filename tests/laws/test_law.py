@@ -170,6 +170,18 @@ def test_a_number_that_stands_alone_is_in_the_unit_of_its_place() -> None:
     np.testing.assert_allclose(fc.metrics.ticks(run).time, [0.05, 0.15], rtol=1e-15)
 
 
+def test_a_period_that_is_a_number_is_one_that_is_a_parameter() -> None:
+    (tick,) = fc.SampledLDCC.ticks
+    law = replace(fc.SampledLDCC, ticks=(replace(tick, every=0.1, phase=0.1),))
+    mine, theirs = (
+        fc.dumbbell([one] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+        for one in (law, fc.SampledLDCC)
+    )
+    np.testing.assert_allclose(fc.equilibrium(mine).rate, fc.equilibrium(theirs).rate, rtol=1e-12)
+    found, known = (fc.sampled_stability(net).multipliers for net in (mine, theirs))
+    np.testing.assert_allclose(found, known, rtol=1e-9)
+
+
 def test_the_recipe_for_the_smallest_delay_gives_it() -> None:
     d = symbols("d", nonnegative=True)
     flow, units = {x: 0, d: edot / (1 + edot)}, {x: "bit/s", d: "s"}

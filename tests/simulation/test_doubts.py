@@ -29,7 +29,7 @@ def test_a_jump_at_any_ratio_is_warned_of(law: fc.Source, link: fc.Link) -> None
 HALF = fc.Jump(when=pi - 0.5, reset={s: s / 2 for s in fc.AIMD.states}, refractory=1)
 DEAF_TO_LITTLE = fc.Source(
     "Half", dict(fc.AIMD.flow), dict(fc.AIMD.out), dict(fc.AIMD.params), dict(fc.AIMD.units),
-    dict(fc.AIMD.lower), initial=dict(fc.AIMD.initial), jumps=[HALF],
+    dict(fc.AIMD.lower), initial=dict(fc.AIMD.initial), jumps=(HALF,),
 )  # fmt: skip
 
 
