@@ -14,7 +14,21 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from sympy import Expr, Integer, N, Rational, Symbol, cancel, false, fraction, together
+from sympy import (
+    Expr,
+    Integer,
+    Mul,
+    N,
+    Ne,
+    Rational,
+    Symbol,
+    cancel,
+    factor,
+    false,
+    fraction,
+    together,
+    true,
+)
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
@@ -259,13 +273,14 @@ def _known(law: Law, given: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
 
 
 def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
-    """Yield every branch on which the law can stand still under what the claim gives.
+    """Yield every branch on which the law can stand still under what the claim gives: on each,
+    every flow is zero because one of its factors is.
 
     Raises
     ------
     Unsupported
-        If a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or state the claim as
-        an equation.
+        If a factor of a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or state
+        the claim as an equation.
     """
     held = law.switched()
     known = _known(law, claim.given)
@@ -274,54 +289,73 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
         branch = {m: Integer(v) for m, v in zip(held.modes, modes, strict=True)}
         switches = [s.subs(known).subs(branch) for s in held.switches]
         conditions = [s > 0 if v else s <= 0 for s, v in zip(switches, modes, strict=True)]
-        if false in conditions:
+        zero = [(z, f.subs(branch)) for z, f in flows.items()]
+        for values, met in _vanishing(law, zero, claim.eliminate, {}, conditions):
+            yield Standstill(known | values, met, modes)
+
+
+Solved = tuple[dict[Symbol, Expr], tuple[Any, ...]]
+
+
+def _vanishing(
+    law: Law,
+    flows: Sequence[tuple[Symbol, Expr]],
+    wanted: Symbol | None,
+    values: dict[Symbol, Expr],
+    conditions: Sequence[Any],
+) -> Iterator[Solved]:
+    """Yield values for which all flows, by state, are zero, and the conditions for it."""
+    conditions = [cond for cond in conditions if cond is not true]
+    if false in conditions:
+        return
+    if not flows:
+        yield values, tuple(conditions)
+        return
+    (z, flow), *others = flows
+    above, below = fraction(together(flow.subs(values)))
+    above = factor(above)
+    if above == 0:
+        yield from _vanishing(law, others, wanted, values, conditions)
+        return
+    apart = {p.as_base_exp()[0] for p in Mul.make_args(factor(below))}  # zero nowhere
+    for part in dict.fromkeys(p.as_base_exp()[0] for p in Mul.make_args(above)):
+        if part.is_nonzero or {part, -part} & apart:
             continue
-        found = _on_branch(law, claim, [f.subs(branch) for f in flows.values()], conditions)
-        if found is not None:
-            yield Standstill(known | found.values, found.conditions, modes)
+        symbol, slope, rest, certain = _linear(law, z, part, wanted, apart)
+        value = -rest / slope
+        put = {s: v.subs(symbol, value) for s, v in values.items()} | {symbol: value}
+        met = [cond.subs(symbol, value) for cond in conditions]
+        met += [value > 0] if symbol.is_positive else [value >= 0] if symbol.is_nonnegative else []
+        if certain:
+            yield from _vanishing(law, others, wanted, put, met)
+        else:
+            yield from _vanishing(law, others, wanted, put, [*met, Ne(slope, 0)])
+            both = [(z, slope), (z, rest), *others]
+            yield from _vanishing(law, both, wanted, values, conditions)
 
 
-def _on_branch(
-    law: Law, claim: Steady, flows: list[Expr], conditions: list[Any]
-) -> Standstill | None:
-    """Return what the flows of one branch determine, or None if one of them cannot vanish."""
-    values: dict[Symbol, Expr] = {}
-    for z, flow in zip(law.states, flows, strict=True):
-        f = flow.subs(values)
-        if f == 0:
-            continue
-        if fraction(together(f))[0].is_nonzero:
-            return None
-        symbol, value = _determined(law, z, f, claim.eliminate)
-        values = {s: v.subs(symbol, value) for s, v in values.items()} | {symbol: value}
-        conditions = [cond.subs(symbol, value) for cond in conditions]
-        if symbol.is_positive:
-            conditions.append(value > 0)
-    return Standstill(values, tuple(cond for cond in conditions if isinstance(cond, Relational)))
-
-
-def _determined(law: Law, z: Symbol, f: Expr, wanted: Symbol | None) -> tuple[Symbol, Expr]:
-    """Return a symbol in which the flow `f` is linear, and its value where `f` = 0."""
-    above = fraction(together(f))[0].expand()
-    candidates = [wanted] if wanted is not None else [*law.params, *law.inputs, *law.states]
+def _linear(
+    law: Law, z: Symbol, f: Expr, wanted: Symbol | None, apart: set[Expr]
+) -> tuple[Symbol, Expr, Expr, bool]:
+    """Return a symbol in which `f`, a factor of the flow of `z`, is linear, its slope and the rest,
+    and whether that slope cannot be zero where `apart` is not: such a symbol, if there is one.
+    """
+    above = f.expand()
+    known = [*law.params, *law.inputs, *law.states]
+    candidates = [wanted] if wanted in above.free_symbols else known
+    found = []
     for s in candidates:
         slope, rest = above.coeff(s, 1), above.coeff(s, 0)
-        if (
-            rest == 0 and s.is_nonzero
-        ):  # a positive gain never vanishes: something else makes the flow stand
-            continue
-        if (
-            slope != 0
-            and not slope.has(s)
-            and not rest.has(s)
-            and (above - slope * s - rest).expand() == 0
-        ):
-            return s, -rest / slope
-    raise Unsupported(
-        f"{law.name}: the flow of {plain(z)} is linear in none of "
-        f"{', '.join(map(plain, candidates))}, "
-        f"so its equilibrium is not expressed by one; state the claim as an equation instead"
-    )
+        if slope != 0 and not slope.has(s) and (above - slope * s - rest).expand() == 0:
+            parts = (p.as_base_exp()[0] for p in Mul.make_args(factor(slope)))
+            found.append((s, slope, rest, all(p.is_nonzero or {p, -p} & apart for p in parts)))
+    if not found:
+        raise Unsupported(
+            f"{law.name}: the flow of {plain(z)} is linear in none of "
+            f"{', '.join(map(plain, candidates))}, "
+            f"so its equilibrium is not expressed by one; state the claim as an equation instead"
+        )
+    return next((one for one in found if one[3]), found[0])
 
 
 # --- Windows so small that a fluid says little of them: one sentence, for runs and for equilibria

@@ -238,12 +238,12 @@ def proved(*parts: Any, checks: object = True, **words: Any) -> Found:
     ]
     for p in proofs:
         if p.status == "refuted":
-            at = ", ".join(f"{k} = {v:.4g}" for k, v in sorted(p.counterexample.items()))
+            at = ", ".join(f"{k} = {float(v):.4g}" for k, v in sorted(p.counterexample.items()))
             words |= {"computed": f"{p.statement} fails", "reason": f"{p.how} {at}".strip()}
             return found(REFUTED, *tables, **words)
     if all(p.status == "proved" for p in proofs):
         return proved_if(checks, *tables, otherwise=DIFFERS, **words)
-    words["reason"] = "checked to 50 digits at random points"
+    words["reason"] = next(p.how for p in proofs if p.status != "proved")
     return reproduced_if(checks, *tables, **words)
 
 

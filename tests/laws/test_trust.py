@@ -1,0 +1,167 @@
+"""Nothing true is refuted and nothing false is proved: thirty strict inequalities whose gap
+vanishes, thirty statements that are false far away or in a narrow place, twenty claims about
+equilibria, and polynomials of known sign.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy import Abs, And, Eq, Max, Min, Ne, Piecewise, Rational, cos, exp, log, sin, sqrt, symbols
+
+import fluidcc as fc
+from fluidcc.base.errors import InvalidInput
+from fluidcc.laws import Source, Steady
+from fluidcc.laws.prove import Verdict, prove
+from fluidcc.symbols import e, pi
+
+z, w, a, b = symbols("z w a b", positive=True)
+x, y = symbols("x y", real=True)
+n = symbols("n", integer=True, positive=True)
+
+TRUE: list[tuple[Any, tuple[Any, ...]]] = [
+    (b * (1 - exp(-z)) < b, ()), (sp.tanh(z) < 1, ()), (z / (1 + z) < 1, ()),
+    (log(1 + z) < z, ()), (sin(z) < z, ()), (exp(z) > 1 + z, ()), (sqrt(1 + z) < 1 + z / 2, ()),
+    (sp.atan(z) < sp.pi / 2, ()), (z / sqrt(1 + z**2) < 1, ()), (cos(z) > 1 - z**2 / 2, ()),
+    (log(1 + z) > z / (1 + z), ()), (sp.sinh(z) > z, ()), (sp.tanh(z) < z, ()),
+    (sqrt(z**2 + 1) > z, ()), (log(z + 1) > log(z), ()), (1 / (1 + exp(-x)) < 1, ()),
+    (exp(-z) * (2 + sin(z)) > 0, ()), (exp(-z) < 1 / (1 + z), ()), (n * log(1 + 1 / n) < 1, ()),
+    (2**n > n, ()), (1 - 2**-n < 1, ()), (sqrt(z + w) < sqrt(z) + sqrt(w), ()),
+    (z * w / (z + w) < w, ()), (a / (a + b * z) < 1, ()), (Max(1 - z, 0) < 1, ()),
+    (Piecewise((1 - exp(-z), z < 1), (1, True)) <= 1, ()), (Abs(x) / (1 + Abs(x)) < 1, ()),
+    (Min(z, 1) * (1 - exp(-w)) < 1, ()), (z**2 < z, (z < 1,)),
+    (1 / (1 - z) > 1 + z, (z < 1,)),
+]  # fmt: skip
+bump = exp(-(((z - Rational(37, 10)) * 10**4) ** 2))
+FALSE: list[tuple[Any, tuple[Any, ...]]] = [
+    (z < 10**6, ()), ((z - 3) ** 2 > 0, ()), (2 * bump < 1, ()),
+    (exp(z) < sp.Integer(10) ** 300, ()), ((z - 1) * (z - 1 - Rational(1, 10**5)) >= 0, ()),
+    (z + 1 / z > 2, ()), ((z**2 - 2) ** 2 > 0, ()), (sin(x) < 1, ()), (cos(z) > -1, ()),
+    (z**2 * exp(-z) < Rational(54, 100), ()), (log(z) < 100, ()), (z**10 < exp(z), ()),
+    (2**n > n**3, ()), (z * w < 10**12, ()), (z / (1 + z) < 1 - Rational(1, 10**9), ()),
+    ((x - y) ** 2 > 0, ()), ((z - 2 * w) ** 2 > 0, ()), (Abs(x - 5) > Rational(1, 10**6), ()),
+    (Piecewise((-1, And(z > 2, z < 2 + Rational(1, 10**4))), (1, True)) > 0, ()),
+    (Eq(Max(z - 10**9, 0), 0), ()), (1 / z > Rational(1, 10**20), ()), ((z - a) ** 2 > 0, ()),
+    (exp(z) - 1 - z < 10**30 * z**2, ()), ((n - 1000) ** 2 > 0, ()), (Ne(z**2, 7 * z), ()),
+    (1 / (10**9 - z) > 0, ()), (z < 5, (z > 3,)), (sin(z) / z > -Rational(217, 1000), ()),
+    (z**4 - 2 * z**2 + 1 > Rational(1, 10**8), ()), (Eq(sp.sign(x) ** 2, 1), ()),
+]  # fmt: skip
+
+
+def _fails(verdict: Any, statement: Any, where: tuple[Any, ...]) -> bool:
+    """Return whether SymPy agrees that the counterexample is one."""
+    at = {s: sp.sympify(verdict.counterexample[str(s)]) for s in statement.free_symbols}
+    at = {s: Rational(v) if v.is_Float else v for s, v in at.items()}
+    met = all(f.subs(at) == True for f in where)  # noqa: E712  SymPy's own true
+    return met and statement.subs(at) == False  # noqa: E712
+
+
+@pytest.mark.slow
+def test_true_statements_are_never_refuted_and_nearly_all_proved() -> None:
+    found = {f: prove(f, where=where).status for f, where in TRUE}  # type: ignore[union-attr]
+    assert len(found) == 30
+    assert "refuted" not in found.values()
+    left = [f for f, status in found.items() if status != "proved"]
+    assert len(left) <= 2, left
+
+
+@pytest.mark.slow
+def test_false_statements_are_never_waved_through_and_nearly_all_refuted() -> None:
+    left = []
+    for statement, where in FALSE:
+        verdict = prove(statement, where=where)
+        assert not verdict, statement
+        if verdict.status == "refuted":  # type: ignore[union-attr]
+            assert _fails(verdict, statement, where), (statement, verdict)
+        else:
+            left.append(statement)
+    assert len(FALSE) == 30
+    assert len(left) <= 2, left
+
+
+# --- claims about equilibria ----------------------------------------------------------------------
+
+X, Z, A, T = symbols("X Z A T", positive=True)
+s = symbols("s", nonnegative=True)
+
+
+def _law(flows: dict[Any, Any], claim: Any) -> Source:
+    units = {X: "bit/s", Z: "1", s: "1", A: "bit/s", T: "s"}
+    return Source(
+        "Try", {k: f / T for k, f in flows.items()}, {"rate": X}, {A: 2e6, T: 1.0},
+        {k: u for k, u in units.items() if k in flows or k in (A, T)},
+        initial=dict.fromkeys(flows, 1.0), claims={"it": Steady(claim)},
+    )  # fmt: skip
+
+
+cubic = {X: -(((X - A) / A) ** 3) * A * pi}
+two, pair = {X: (A - X) * pi, Z: 1 - Z * pi}, {X: (X - A) * (X - 2 * A) / A}
+STEADY: list[tuple[dict[Any, Any], Any, bool]] = [
+    (cubic, Eq(pi, 0), False), (cubic, Eq((X - A) * pi, 0), True), (cubic, Eq(X, A), False),
+    (cubic | {Z: 1 - Z * pi}, Eq(X, A), True), (two, Eq(Z * pi, 1), True), (two, pi > 0, True),
+    (two, Eq(pi, 0), False), (two, Z >= 1, True), (two, Z > 1, False),
+    ({X: A - X * pi}, X >= A, True), ({X: A - X * pi}, Eq(X, A), False),
+    (pair, X >= A, True), (pair, Eq(X, A), False), (pair, X < 3 * A, True),
+    ({X: X * (A - X) / A}, Eq(X, A), True), ({X: (A - X) * e / T}, Eq(X, A), False),
+    ({X: (A - X) * e / T}, Eq(e * X, e * A), True),
+    ({X: A - X + Max(X - 2 * A, 0) * 2}, X >= A, True),
+    ({X: (A - X) * pi, s: (1 - s) * s}, Eq(s, 1), False),
+    ({X: (A - X) * pi + (2 * A - X) * (1 - pi)}, And(X >= A, X <= 2 * A), True),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_claims_about_equilibria_hold_on_every_branch() -> None:
+    left = []
+    for flows, claim, true in STEADY:
+        (verdict,) = prove(_law(flows, claim))  # type: ignore[misc]
+        assert verdict.status != ("refuted" if true else "proved"), (flows, claim, verdict)
+        assert true or not verdict, (flows, claim, verdict)
+        if verdict.status not in ("proved", "refuted"):
+            left.append((flows, claim, verdict))
+    assert len(STEADY) == 20
+    assert len(left) <= 2, left
+
+
+def test_a_law_without_equilibrium_claims_nothing_and_conditions_hold_for_laws_too() -> None:
+    (verdict,) = prove(_law({X: A + X}, Eq(X, A)))  # type: ignore[misc]
+    assert verdict.status == "undecided"
+    assert "no equilibrium" in verdict.how
+    law = _law(pair, Eq(X, A))
+    (verdict,) = prove(law, where=[X < 2 * A])  # type: ignore[misc]
+    assert verdict.status == "proved"
+    for wrong, words in (
+        (["X < A"], "give a law, a formula, or a SymPy relation"),
+        (z < 1, "give a list"),
+        ([sp.Symbol("X") < A], "another symbol X"),
+        ([z < 1], "about z, which Try has not"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            prove(law, where=wrong)
+    assert prove(fc.LDCC, where=[e < 1])
+
+
+# --- polynomials whose sign is known --------------------------------------------------------------
+
+small = st.integers(-4, 4)
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(st.lists(small, min_size=2, max_size=3), st.lists(small, min_size=2, max_size=3), small)
+def test_sums_of_squares_are_positive_and_not_where_one_is_taken_away(
+    first: list[int], second: list[int], root: int
+) -> None:
+    squares = sp.Poly(first, x).as_expr() ** 2 + sp.Poly(second, x).as_expr() ** 2
+    above = prove(sp.expand(squares) + Rational(1, 1000) > 0, label="sum")
+    assert isinstance(above, Verdict)
+    assert above.status == "proved"
+    at = Rational(root) + Rational(1, 7)
+    dips = sp.expand(squares - squares.subs(x, at)) - Rational(1, 1000) >= 0
+    below = prove(dips)
+    assert isinstance(below, Verdict)
+    assert below.status == "refuted"
