@@ -113,7 +113,8 @@ def _table(result: Any, kind: str) -> pd.DataFrame:
 
 def _instants(result: Any) -> dict[str, NDArray[Any]]:
     try:
-        return unpacked(result.attrs["instants"])
+        text = result.attrs["instants"]
+        return unpacked(text) if text else {}
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InvalidInput(
             "the result has no attribute 'instants': give the Dataset that fluidcc.simulate "

@@ -70,9 +70,10 @@ def dataset(
         k: xr.Variable(dims, of, about, fastpath=True) for k, (dims, of, about) in data.items()
     }
     result = xr.Dataset(labelled, coords=_coordinates(net, times))
-    result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.state.locate))
-    result.attrs.update({name: int(getattr(space.state, own)) for name, own in STATISTICS.items()})
-    result.attrs["instants"] = packed(_instants(space))
+    state = space.state
+    result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(state.locate))
+    result.attrs.update({name: int(getattr(state, own)) for name, own in STATISTICS.items()})
+    result.attrs["instants"] = packed(_instants(space)) if space.event_rows else ""
     if final is not None:
         result.attrs["final_state"] = final
     return result
@@ -194,8 +195,6 @@ def _instants(space: Workspace) -> dict[str, NDArray[Any]]:
     all has kinks.
     """
     at, data = space.at, dict[str, NDArray[Any]]()
-    if not space.event_rows:
-        return data
     log = np.concatenate([np.empty((0, 2)), *space.log])
     shifts = sorted({0.0, *(f.access_delay for f in at.flows)})
     breaks = np.unique(np.concatenate([log[:, 0] - shift for shift in shifts]))
