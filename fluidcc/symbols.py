@@ -292,7 +292,7 @@ class _Places(NumPyPrinter):
     """Writes symbols by their places among the arguments."""
 
     def __init__(self, symbols: Sequence[Symbol], functions: Mapping[str, Any]) -> None:
-        known = {name: name for name in ("Handwritten", *functions)}
+        known = {name: name for name in functions}
         super().__init__({"fully_qualified_modules": False, "inline": True,
                           "allow_unknown_functions": True, "user_functions": known})  # fmt: skip
         self.names = {s: f"v{k}" for k, s in enumerate(symbols)}

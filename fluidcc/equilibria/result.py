@@ -16,7 +16,6 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.base.tables import in_columns, in_html
 from fluidcc.equilibria.assembly import capacity_at
-from fluidcc.laws.handwritten import Handwritten
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, q_max, unfold, x_tau, y
 
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ def values_of_lets(eq: Equilibrium, net: Network, name: str) -> dict[str, float]
     found: dict[str, float] = {}
     for let in _lets(law):
         f = unfold(let)
-        if f.free_symbols <= values.keys() and not f.has(Handwritten):
+        if f.free_symbols <= values.keys():
             key, k = plain(let), 2
             while key in found:
                 key, k = f"{plain(let)}_{k}", k + 1

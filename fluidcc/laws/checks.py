@@ -40,7 +40,6 @@ from sympy.core.relational import Relational
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import LawError, UnitsError
 from fluidcc.base.units import dimension, to_si
-from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import (
     FUNCTIONS,
@@ -180,11 +179,6 @@ def explain(expr: Expr, dims: Mapping[Symbol, Dim]) -> str:
         if isinstance(of_exponent, Dim) and not same(of_exponent, Dim()):
             return f"the exponent {exponent} has unit {of_exponent}, and must be a number"
         return f"{expr} raises a unit, {base}, to a power that varies"
-    if isinstance(expr, Handwritten):
-        return (
-            f"{expr} does not change by a power of the unit; what it holds besides numbers "
-            f"must be a parameter"
-        )
     known = [(arg, dim) for arg, dim in parts if isinstance(dim, Dim)]
     for kind, verb in ((Add, "adds"), ((Max, Min), "compares"), (Piecewise, "chooses between")):
         if isinstance(expr, kind):
@@ -431,7 +425,7 @@ def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: s
                 f"it a state"
             )
     for g in sorted(f.atoms(Function), key=str):
-        if not isinstance(g, (*FUNCTIONS, Handwritten)):
+        if not isinstance(g, FUNCTIONS):
             few = ", ".join(one.__name__ for one in FUNCTIONS)
             raise LawError(
                 f"{law.name}: {place} holds {shown(g)}, but laws have no {g.func}; write it by "

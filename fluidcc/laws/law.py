@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -20,7 +20,6 @@ from sympy import Expr, Symbol, diff, expand, powsimp, sqrt, sympify
 from fluidcc.base.arguments import explained, explained_class, shown
 from fluidcc.base.errors import LawError
 from fluidcc.laws.checks import check_law, parameter_values
-from fluidcc.laws.handwritten import handwritten_parts
 from fluidcc.laws.parts import Frozen, Jump, Steady, Structure, Tick, frozen, interned, structure
 from fluidcc.laws.switches import Switched, switched
 from fluidcc.laws.written import described, in_latex
@@ -500,71 +499,6 @@ class Source(Law):
             params={s: v for s, v in values.items() if s in used},
             units={s: v for s, v in texts.items() if s in used or s in (units or {})},
         )
-
-    @classmethod
-    def from_kernel(
-        cls,
-        name: str,
-        kernel: Any,
-        *,
-        states: Sequence[Symbol],
-        params: Mapping[Symbol, Any] | None = None,
-        units: Mapping[Symbol, str],
-        rate: Any = None,
-        lower: Mapping[Symbol, Any] | None = None,
-        upper: Mapping[Symbol, Any] | None = None,
-        initial: Mapping[Symbol, Any] | None = None,
-        ref: str = "",
-    ) -> Self:
-        """Make a law too irregular for SymPy from a function of numbers written by hand.
-
-        Such a law runs in `fluidcc.simulate` (not in a fused step), is checked for units by
-        rescaling, and pickles. Its kinks are left to error control. What needs equations refuses
-        it: equilibria, linearisation, proofs.
-
-        Parameters
-        ----------
-        name : str
-            Name of the law.
-        kernel : callable
-            A plain or numba function of numbers, named after states, parameters and signals
-            (`fluidcc.symbols.SOURCE_INPUTS`: e, edot, pi, price, x_tau, e_b, packet, t); those it
-            does not need may be left out. It returns a tuple: the derivative of each state, then
-            the rate [bit/s] unless `rate` is given. It may use ``math`` and numpy as ``np``, and
-            must define whatever else it uses.
-        states : sequence of Symbol
-            The states, in the order of their derivatives.
-        rate : Expr, optional
-            The rate in terms of states, where it is as simple as that: ``rate=x``.
-        params, units, lower, upper, initial, ref
-            As for every law: see `Law`.
-
-        Raises
-        ------
-        LawError
-            If the function cannot be used: the message says why, and what would be right.
-
-        Examples
-        --------
-        >>> import fluidcc as fc
-        >>> from sympy import symbols
-        >>> x, a = symbols("x a", positive=True)
-        >>> def steps(x, e, a):
-        ...     target = a if e < 0.1 else a / 2
-        ...     return ((target - x) / 1.0,)
-        >>> fc.Source.from_kernel("Steps", steps, states=[x], rate=x, params={a: 1e6},
-        ...                       units={x: "bit/s", a: "bit/s"},
-        ...                       initial={x: a})  # doctest: +SKIP
-        source Steps(a=1e+06)
-        """
-        maps = {"params": params, "lower": lower, "upper": upper, "initial": initial}
-        given: dict[str, Any] = {key: {} if value is None else value for key, value in maps.items()}
-        if not isinstance(given["params"], Mapping):
-            raise LawError(
-                f"{name}: params is {shown(params)}; give a mapping from symbols to values"
-            )
-        flow, sends = handwritten_parts(name, kernel, states, tuple(given["params"]), rate)
-        return cls(name, flow, {"rate": sends}, units=units, ref=ref, **given)
 
 
 def tfrc_rate(p: Any, rtt: Any, packet: Any, b: Any) -> Expr:

@@ -32,7 +32,6 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Steady, Structure, per_structure
 from fluidcc.symbols import (
@@ -92,8 +91,6 @@ def _trackers(law: Law) -> dict[Symbol, Account]:
     rate = held.out["rate"]
     found = {}
     for z, flow in held.flow.items():
-        if flow.has(Handwritten):  # what it keeps cannot be read off
-            continue
         if flow.free_symbols & {edot, x_tau} and (
             account := _account(flow, rate, running, held.flow.keys())
         ):

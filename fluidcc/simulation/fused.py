@@ -18,7 +18,6 @@ import numba
 from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Link
-from fluidcc.laws.kernels import handwritten
 from fluidcc.network import Network
 from fluidcc.numerics.compiling import load_text, source_hash
 from fluidcc.numerics.fluid import calls
@@ -115,8 +114,6 @@ def _refusal(at: Layout) -> str:
 @lru_cache(maxsize=4096)
 def _strange(law: Law) -> str:
     """What a fused step does not take of a law."""
-    if handwritten(law):
-        return "is a kernel written by hand"
     heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}
     told = isinstance(law, Link) and {*law.out} & {"offer", *REPORTING}
     return "tells or hears more than data carry" if told or used(law) & heard else ""
