@@ -23,6 +23,7 @@ from sympy import (
     Ge,
     Gt,
     Heaviside,
+    I,
     Integer,
     Le,
     Lt,
@@ -592,6 +593,9 @@ def _oriented(relation: Relational) -> Condition:
         side.xreplace({v: Rational(v) for v in side.atoms(Float)})
         for side in (unfold(relation.lhs), unfold(relation.rhs))
     )
+    if (left - right).has(I):  # products of conjugates are real when they are multiplied out
+        above, below = fraction(together(left - right))
+        left, right = expand(above) / expand(below), Integer(0)
     kinds = {Eq: "==", Ne: "!=", Gt: ">", Ge: ">=", Lt: "<", Le: "<="}
     kind = kinds[type(relation)]
     return (kind.replace("<", ">"), right - left) if "<" in kind else (kind, left - right)
