@@ -20,6 +20,7 @@ from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.network import require_network
+from fluidcc.numerics.linear.dlti import DelayLTI
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -265,6 +266,11 @@ def stability_boundary(
     >>> edge.kind, edge.stable_below
     ('hopf', True)
     """
+    if isinstance(net, DelayLTI):
+        raise InvalidInput(
+            f"net is {net!r}, which has no parameters; margins() of its return ratio gives the "
+            "factors and the delay at which a root reaches the axis"
+        )
     require_network(net)
     if along is None and along_bounds is not None:
         raise InvalidInput(

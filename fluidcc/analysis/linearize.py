@@ -60,6 +60,7 @@ class LinearNetwork(DelayLTI):
     point: Point
     trackers: tuple[str, ...]
     _loop: str
+    _exact = False  # an equilibrium is solved for
 
     @classmethod
     def of(cls, point: Point, m: Matrices, loop: str = "") -> LinearNetwork:
@@ -89,8 +90,10 @@ class LinearNetwork(DelayLTI):
         """
         if len(self.point.links) < 2 and self.n_states <= LARGE:  # almost always one part
             return []
-        parts = independent(self._block)
-        return [DelayLTI(*part[:4], delays=part.delays) for part in parts] if len(parts) > 1 else []
+        parts = [DelayLTI(*part[:4], delays=part.delays) for part in independent(self._block)]
+        for part in parts:
+            part._exact = False
+        return parts if len(parts) > 1 else []
 
     def count_unstable(self) -> RootCount:
         """The number of roots right of the imaginary axis, as `DelayLTI.count_unstable`."""

@@ -32,7 +32,7 @@ def _report(of: Any) -> Any:
         return stability(of)
     raise InvalidInput(
         f"a network or the result of fluidcc.stability is drawn, not {shown(of)}; give one of the "
-        f"two, or for nyquist and bode a return ratio as a DelayLTI"
+        f"two, or a DelayLTI, for nyquist and bode a return ratio"
     )
 
 
@@ -225,16 +225,17 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
 
     Parameters
     ----------
-    of : Network or StabilityReport
+    of : Network, StabilityReport or DelayLTI
+        A DelayLTI is taken as it is, such as a closed loop.
     count : int
-        How many of the network's roots.
+        How many of its roots.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
     Returns
     -------
     Axes
-        Roots of the closed loop, of the differences among identical flows, the imaginary axis, and
+        Roots of the loop, of the differences among identical flows, the imaginary axis, and
         the line of the decay rate.
 
     Examples
@@ -242,14 +243,18 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     >>> import fluidcc as fc
     >>> net = fc.dumbbell([fc.LDCC], {"capacity": "3 Mbit/s"}, rtt="50 ms")
     >>> ax = fc.plot.root_map(net, count=6)
+    >>> ax = fc.plot.root_map(fc.DelayLTI.transfer([2], [1, 1], delay=1.0).feedback())
     """
-    report = _report(of)
+    report = None if isinstance(of, DelayLTI) else _report(of)
     count = whole(count, "count", least=1, most=10_000)
+    s = (report.closed if report else of).roots(count=count)
+    if not len(s):
+        raise InvalidInput(f"{of!r} has no roots to draw; give a system with states")
     (one,) = axes_for(ax, 1, (6.4, 4.6))
-    s = report.closed.roots(count=count)
-    one.axvspan(0, max(1e-9, 0.3 * np.abs(s.real).max()), color=RED, alpha=0.06, linewidth=0)
-    one.plot(s.real, s.imag, "x", color=colour(0), label="closed loop")
-    for name, system in report.closed.deviations().items():
+    width = float(np.ptp([*s.real, 0.0])) or 1.0
+    one.axvspan(0, 0.3 * width, color=RED, alpha=0.06, linewidth=0)
+    one.plot(s.real, s.imag, "x", color=colour(0), label="closed loop" if report else "roots")
+    for name, system in report.closed.deviations().items() if report else ():
         own = system.roots(count=2)
         one.plot(
             own.real,
@@ -260,11 +265,11 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
             label=f"differences in {name}",
         )
     one.axvline(0, color=BLACK, linewidth=0.8)
-    one.axvline(-report.decay_rate, color=GREY, linewidth=0.8, linestyle="--",
-                label=f"decay rate {report.decay_rate:.3g} 1/s")  # fmt: skip
+    rate = report.decay_rate if report else -float(s[0].real)
+    one.axvline(-rate, color=GREY, linewidth=0.8, linestyle="--",
+                label=f"decay rate {rate:.3g} 1/s")  # fmt: skip
     one.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
-    _entitle(one, _verdict(report))
-    right = max(float(s.real.max()), 0.0)
-    one.set_xlim(1.05 * float(s.real.min()), right + 0.05 * float(np.ptp(s.real)) + 1e-6)
+    _entitle(one, _verdict(report) if report else "")
+    one.set_xlim(min(s.real.min(), 0.0) - 0.05 * width, max(s.real.max(), 0.0) + 0.05 * width)
     legend(one)
     return one

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import FluidccError
 from fluidcc.base.extras import need
 from fluidcc.base.tables import InTable
-from fluidcc.numerics.linear.compiled.elimination import framed
-from fluidcc.numerics.linear.pencil import unframed
+from fluidcc.numerics.linear.pencil import in_own_units
 from fluidcc.numerics.linear.wiring import Blocks, core_of, joined
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
 SEGMENTS = 40_000
-SHORTEST = 1e-9  # of the walk's size: below it a root must be on the path
+SHORTEST = 1e-9  # of the modulus: below it a root must be on the path
+NEAREST = 1e-15  # of the walk's size: nearer to the origin the modulus counts as this
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def certify(system: DelayLTI, roots: int = 2, digits: float = 1e-7) -> Certifica
     roots : int
         How many rightmost roots to enclose; none with 0.
     digits : float
-        Half the side of the enclosing squares, relative to the modulus and the longest delay's
-        inverse; of a multiple root a hundredth.
+        Half the side of the enclosing squares, relative to the modulus; of a multiple root a
+        hundredth.
     """
     walk = _Walk(system._block)
     unit = walk.unit
@@ -135,18 +135,19 @@ def _rightmost(
     rest = more[len(found) :]
     last = float(found.real.min())
     gap = last - float(rest.real.max()) if len(rest) else 1.0
-    if gap < 1e-5:
+    if gap < 1e-5 * abs(found[-1]):
         raise _Failed(
             f"the roots do not part near Re s = {last / walk.unit:.6g} 1/s; ask for another "
             f"number of them"
         )
     left = last - min(0.5 * gap, 1.0)
-    upper, times = np.unique(np.round(found[found.imag >= 0], 9), return_counts=True)
+    upper = found[found.imag >= 0]
+    same = np.abs(upper[:, None] - upper) <= 1e-9 * np.abs(upper)
+    first, times = np.unique(same.argmax(axis=1), return_counts=True)
     balls = []
-    for rough, multiplicity in zip(upper, times.tolist(), strict=True):
-        root = complex(found[np.argmin(np.abs(found - rough))])
+    for root, multiplicity in zip(upper[first].tolist(), times.tolist(), strict=True):
         # near a multiple root the function is flat: a wider square is proved in fewer pieces
-        size = (digits if multiplicity == 1 else 0.01) * (1 + abs(root))
+        size = (digits if multiplicity == 1 else 0.01) * abs(root)
         corner = size * np.array([-1 - 1j, 1 - 1j, 1 + 1j, -1 + 1j, -1 - 1j], complex)
         inside = walk.turns((root + corner).astype(complex), closed=True)
         if inside != multiplicity:
@@ -183,21 +184,9 @@ class _Walk:
 
     def __init__(self, block: Blocks) -> None:
         self.flint = flint = need("flint", "certify", "a proof of the verdict (certify)")
-        core = core_of(block)
-        longest = float(core.delays.max(initial=0.0)) or 1 / max(
-            float(np.abs(core.A).max(initial=0.0)), 1e-300
-        )
-        self.unit = float(np.exp2(np.round(np.log2(longest))))
-        stack = Blocks(*(part[None] for part in core))
-        frame, _ = framed(*stack, np.array([self.unit]))
-        self.block = Blocks(
-            *(
-                part[0]
-                for part in unframed(frame, len(core.A), core.ports, stack.delays / self.unit)
-            )
-        )
         # the unit multiplies real roots: s (scaled) = unit s
-        self.n, self.k = len(core.A), len(core.delays)
+        self.block, self.unit, _ = in_own_units(core_of(block))
+        self.n, self.k = len(self.block.A), len(self.block.delays)
         b = self.block
         self.constant = np.block([[-b.A, np.zeros((self.n, self.k))], [-b.C, np.eye(self.k)]])
         self.late = np.vstack((-b.B, -b.D))
@@ -275,7 +264,7 @@ class _Walk:
             if turn is not None:
                 total += turn
                 continue
-            if abs(q - p) < SHORTEST * size:
+            if abs(q - p) < SHORTEST * max(abs(p), NEAREST * size):
                 raise _Failed(
                     f"a root lies on the path, or too near, at s = {p / self.unit:.6g} 1/s"
                 )

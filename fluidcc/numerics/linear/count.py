@@ -19,9 +19,6 @@ from fluidcc.numerics.linear.pencil import Complex, Pencil, pencils
 from fluidcc.numerics.linear.roots import OnContour, Search, half_box, winding
 from fluidcc.numerics.linear.wiring import Blocks, core_of, of_one_pattern
 
-RESOLUTION = 1e-9
-"""Real parts below this, times 1/(longest delay) + abs(s), are not told from zero."""
-
 NEAR = 1e-8
 """So near to the axis, as a part of the bound on all roots, a root is left to the full search."""
 NO_ROOTS = np.empty(0, complex)
@@ -38,13 +35,13 @@ class RootCount(InTable):
     marginal : int
         Roots on the imaginary axis to the resolution, those at the origin aside.
     at_zero : int
-        Roots at the origin: integrators that nothing moves.
+        Roots at the origin, exactly or to rounding of the entries: integrators that nothing moves.
     by_contour, by_roots : int
         The two counts: of the argument principle, and of the roots found and polished.
     roots : array of complex
         The roots that were found right of the axis or on it, repeated by multiplicity [1/s].
     resolution : float
-        Absolute value of a real part [1/s] below which a slow root counts as marginal.
+        A root whose real part is below this fraction of its modulus counts as marginal.
     """
 
     unstable: int
@@ -57,7 +54,7 @@ class RootCount(InTable):
 
     _shown = (
         "stable", "unstable", "marginal", "at_zero", "by_contour", "by_roots", "roots [1/s]",
-        "resolution [1/s]",
+        "resolution",
     )  # fmt: skip
 
     @property
@@ -89,7 +86,7 @@ def count_right(of: Search) -> RootCount:
         The two counts disagree after refinement.
     """
     if of.single:
-        return _of_single_states(of.diagonal)
+        return _of_single_states(of.diagonal, LEVEL * of.slowest / of.pencil.time)
     if of.essential >= 0:
         raise Unsupported(
             "the system is neutral and its difference operator is not strongly stable (essential "
@@ -116,21 +113,18 @@ def count_right(of: Search) -> RootCount:
     )
 
 
-def _of_single_states(roots: Complex) -> RootCount:
-    """The count of roots that are known exactly; see `Search.single`."""
-    unit = 1 / max(float(np.abs(roots).max(initial=0.0)), np.finfo(float).tiny)
-    scaled = roots.real * unit
-    on_axis, right = np.abs(scaled) <= RESOLUTION, scaled > RESOLUTION
-    kept = np.sort(roots[on_axis | right])[::-1]
-    number = int(right.sum())
-    return RootCount(number, 0, int(on_axis.sum()), number, number, kept, RESOLUTION / unit)
+def _of_single_states(roots: Complex, level: float) -> RootCount:
+    """The count of roots that are known as they are; see `Search.single`."""
+    kept = roots[roots.real >= -level]
+    number = int((kept.real > level).sum())
+    return RootCount(number, 0, len(kept) - number, number, number, kept, LEVEL)
 
 
 def _compare(of: Search, top: float, density: float) -> RootCount:
     every = of.known()
-    level = RESOLUTION * (1 + np.abs(every))
+    level = LEVEL * (of.slowest + np.abs(every))
     on_axis, right = np.abs(every.real) <= level, every.real > level
-    at_zero = on_axis & (np.abs(every) <= 1e-7)
+    at_zero = on_axis & (np.abs(every) <= 1e-7 * of.slowest)
     axis = every[on_axis & (every.imag >= 0)]
     others = every[~on_axis]
     size = 0.2
@@ -138,9 +132,8 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
         heights = np.unique(np.abs(axis.imag))
         apart = np.abs(others[:, None] - axis).min() if len(others) else 1.0
         between = np.diff(heights)
-        size = min(
-            0.2, 0.3 * apart, *(0.3 * between[between > 1e-6]), *(0.3 * heights[heights > 1e-6])
-        )
+        between = between[between > 1e-6 * heights[1:]]
+        size = min(0.2, 0.3 * apart, *(0.3 * between), *(0.3 * heights[heights > 0]))
     # those on the axis are to the left of the path, wherever rounding put them
     exact = np.where(on_axis, 1j * every.imag, every)
     path = half_box(0.0, top, top, axis, size if len(axis) else 0.0)
@@ -163,7 +156,7 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
         by_contour,
         by_roots,
         every[on_axis | right] / unit,
-        RESOLUTION / unit,
+        LEVEL,
     )
 
 

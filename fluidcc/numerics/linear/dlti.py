@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import choice, explained, number, numbers, shown, whole
-from fluidcc.base.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import in_html
+from fluidcc.numerics.linear import exchange
 from fluidcc.numerics.linear.bounds import difference_norm
 from fluidcc.numerics.linear.count import RootCount, count_right
 from fluidcc.numerics.linear.margins import Margins, margins, verdict_of
 from fluidcc.numerics.linear.pencil import Pencil
-from fluidcc.numerics.linear.respond import respond
+from fluidcc.numerics.linear.respond import Drive, respond
 from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
 from fluidcc.numerics.linear.wiring import (
     Blocks,
@@ -63,7 +64,7 @@ class DelayLTI:
     Notes
     -----
     `*` is series as in python-control: ``g * h`` is g after h. ``+``, ``-`` are parallel,
-    `feedback` closes a loop.
+    `feedback` closes a loop, which no quotient does: ``/`` takes numbers only.
 
     Examples
     --------
@@ -98,6 +99,8 @@ class DelayLTI:
         self.states = names("states", states, len(block.A), "x")
         self.inputs = names("inputs", inputs, m, "u")
         self.outputs = names("outputs", outputs, p, "y")
+
+    _exact = True  # whether its numbers are what is meant, to rounding
 
     # Construction
 
@@ -145,6 +148,32 @@ class DelayLTI:
         """
         *parts, delays = delayed_terms(A0, terms, B, C)
         return cls(*parts, delays=delays)
+
+    @classmethod
+    @explained
+    def from_control(cls, system: Any) -> DelayLTI:
+        """The block of a linear system of python-control, with its names.
+
+        Parameters
+        ----------
+        system : control.StateSpace or control.TransferFunction
+            Continuous in time. A transfer function of several inputs or outputs has the states of
+            all its entries, each by itself.
+
+        Raises
+        ------
+        InvalidInput
+            Frequency response data, a system with samples, or nothing of python-control.
+
+        Examples
+        --------
+        >>> import control
+        >>> import fluidcc as fc
+        >>> plant = fc.DelayLTI.from_control(control.tf([1], [1, 1])).delayed(0.5)
+        >>> plant.step([0.5, 1.5])[0, 0].round(4)
+        array([0.    , 0.6321])
+        """
+        return exchange.from_control(cls, system)
 
     # Parts
 
@@ -250,7 +279,7 @@ class DelayLTI:
         if count is not None and region is not None:
             raise InvalidInput("give count or region, not both")
         if region is not None:
-            return roots_in(Search(self._block), region)
+            return roots_in(Search(self._block, self._exact), region)
         return rightmost(
             self._search, 6 if count is None else whole(count, "count", least=1, most=10_000)
         )
@@ -258,7 +287,7 @@ class DelayLTI:
     @cached_property
     def _search(self) -> Search:
         """The roots found so far: what one question finds, the next does not search again."""
-        return Search(self._block)
+        return Search(self._block, self._exact)
 
     @explained
     def count_unstable(self) -> RootCount:
@@ -356,6 +385,55 @@ class DelayLTI:
     def _respond(self, t: ArrayLike, impulse: bool) -> Matrix:
         return respond(self._block, t, impulse)
 
+    @explained
+    def lsim(self, u: ArrayLike, t: ArrayLike, x0: ArrayLike | None = None) -> Matrix:
+        """Response of every output to an input that is linear between its samples: shape (outputs,
+        len(t)).
+
+        As exact as `step`, with delays too.
+
+        Parameters
+        ----------
+        u : array_like
+            Samples of the inputs, shape (inputs, len(t)); (len(t),) for one input.
+        t : array_like
+            Their times [s], rising, in steps of any length. The first is the start: nothing has
+            entered a delay before.
+        x0 : array_like, optional
+            The states there, all zero without it.
+
+        Raises
+        ------
+        InvalidInput
+            Times that do not rise, or shapes that do not fit.
+
+        Examples
+        --------
+        A ramp of 1 s into 1/(s + 1), half a second late:
+
+        >>> import fluidcc as fc
+        >>> fc.DelayLTI.transfer([1], [1, 1], 0.5).lsim([0, 1, 1], [0, 1, 3])[0].round(4)
+        array([0.    , 0.1065, 0.8589])
+        """
+        times = np.atleast_1d(numbers(t, "t", "times in seconds"))
+        if times.ndim != 1 or not len(times) or not (np.diff(times) > 0).all():
+            raise InvalidInput(f"t is {shown(t)}; give times in seconds that rise")
+        given = numbers(u, "u", "an array of finite numbers")
+        given = given[None] if given.ndim == 1 else given
+        start = np.zeros(self.n_states) if x0 is None else numbers(x0, "x0", "the states")
+        for name, array, right in (
+            ("u", given, (self.n_inputs, len(times))), ("x0", start, (self.n_states,)),
+        ):  # fmt: skip
+            if array.shape != right:
+                raise InvalidInput(f"{name} has the shape {array.shape}; give one of {right}")
+        times = times - times[0]
+
+        def inputs(at: Matrix) -> Matrix:
+            return np.stack([np.interp(at, times, one) for one in given], axis=1)[:, :, None]
+
+        drive = Drive(times, inputs, start[:, None])
+        return respond(self._block, times, drive=drive)[:, 0]
+
     def to_control(self, omega: ArrayLike | None = None, pade: int | None = None) -> Any:
         """The block as an object of python-control.
 
@@ -371,33 +449,7 @@ class DelayLTI:
         InvalidInput
             Neither or both are given and the block has delays.
         """
-        import control
-
-        if omega is not None:
-            numbers(omega, "omega", "frequencies in rad/s")
-        if pade is not None:
-            whole(pade, "pade", least=1, most=50)
-        names = {"inputs": list(self.inputs), "outputs": list(self.outputs)}
-        if (omega is None) == (pade is None) and (len(self.delays) or omega is not None):
-            raise InvalidInput(
-                "give the frequencies omega=, or the order pade= of at least 1 for every delay; "
-                f"got {'neither' if omega is None else 'both'}"
-            )
-        if omega is not None:
-            grid = np.atleast_1d(np.asarray(omega, float))
-            return control.frd(self.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
-        if pade is None:
-            return control.ss(self.A, self.B, self.C, self.D, **names)
-        block = Blocks(self.A, self.B, self.C, self.D, np.empty(0))
-        filters = [_pade(float(lag), pade) for lag in self.delays]
-        m, p, k = self.n_inputs, self.n_outputs, len(filters)
-        joined = stack(block, *filters)
-        # (u, v, z of the filters) from (y, z, v of the filters)
-        back = np.zeros((m + 2 * k, p + 2 * k))
-        back[m : m + k, p + k :] = np.eye(k)
-        back[m + k :, p : p + k] = np.eye(k)
-        closed = wire(joined, back, np.eye(m + 2 * k)[:, :m], np.eye(p + 2 * k)[:p])
-        return control.ss(closed.A, closed.B, closed.C, closed.D, **names)
+        return exchange.to_control(self, omega, pade)
 
     # Interconnection
 
@@ -537,6 +589,16 @@ class DelayLTI:
             outputs=self.outputs,
         )
 
+    def __truediv__(self, other: float) -> DelayLTI:
+        if not np.isscalar(other):
+            raise _no_quotient()
+        if not (divisor := number(other, "the divisor")):
+            raise InvalidInput("the divisor is 0; give a number that is not")
+        return self * (1 / divisor)
+
+    def __rtruediv__(self, other: object) -> DelayLTI:
+        raise _no_quotient()
+
     def __neg__(self) -> DelayLTI:
         p = self.n_outputs
         return self.connect(np.zeros((self.n_inputs, p)), None, -np.eye(p), outputs=self.outputs)
@@ -605,6 +667,13 @@ class DelayLTI:
         )
 
 
+def _no_quotient() -> Unsupported:
+    return Unsupported(
+        "a quotient of blocks would have the poles of both, those that cancel too; close the loop: "
+        "C*P/(1 + C*P) is (C*P).feedback(), 1/(1 + L) is DelayLTI.transfer([1], [1]).feedback(L)"
+    )
+
+
 def _made(block: Blocks, **names: Sequence[str]) -> DelayLTI:
     return DelayLTI(*block[:4], delays=block.delays, **names)
 
@@ -617,12 +686,3 @@ def _lifted(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
     gain = gain * np.eye(*shape) if gain.ndim == 0 else np.atleast_2d(gain)
     p, m = gain.shape
     return DelayLTI(np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), gain)
-
-
-def _pade(delay: float, order: int) -> Blocks:
-    """The diagonal Pade approximant of a delay [s], in a companion form whose time is the delay."""
-    from control import pade
-    from scipy.signal import tf2ss
-
-    A, B, C, D = tf2ss(*pade(1.0, order))
-    return Blocks(A / delay, B / delay, C, D, np.empty(0))

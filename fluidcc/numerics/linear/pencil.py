@@ -53,6 +53,20 @@ def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> B
     return Blocks(*map(np.ascontiguousarray, parts))
 
 
+def in_own_units(block: Blocks) -> tuple[Blocks, float, Floats]:
+    """A block in its own unit of time [s], with even states, and the factors of these.
+
+    All are powers of two, so that its numbers are the given ones exactly.
+    """
+    stack, time = Blocks(*(np.array(part)[None] for part in block)), np.zeros(1)
+    framed(*stack, time)
+    time = np.exp2(np.round(np.log2(time)))
+    frame, scale = framed(*stack, time)
+    n = len(block.A)
+    parts = unframed(frame, n, block.ports, stack.delays / time)
+    return Blocks(*(part[0] for part in parts)), float(time[0]), scale[0, :n]
+
+
 # --- the fewest unknowns through which every path from inputs to outputs leads --------------------
 
 

@@ -1,10 +1,14 @@
-"""Step and impulse responses by the method of steps, with Gauss collocation on every piece.
+"""Responses to steps, impulses and given inputs by the method of steps, with Gauss collocation on
+every piece.
 
-The pieces end at the times at which a signal may have a kink: the sums of the delays. No piece is
-longer than the shortest delay, so that what leaves a channel is known, and no kink lies inside one,
-so that every signal is smooth there. Channels that feed through to channels (neutral systems among
-them) carry jumps; they are met the same way. Kinks of high order may lie inside pieces: how high is
-reckoned from how fast derivatives can grow around the loop.
+The pieces end at the times at which a signal may have a kink: the kinks of the input and the sums
+of the delays. No such kink lies inside one, so that every signal is smooth there. Channels that
+feed through to channels (neutral systems among them) carry jumps; they are met the same way. Kinks
+of high order may lie inside pieces: how high is reckoned from how fast derivatives can grow around
+the loop. What leaves a channel inside the piece in which it entered is found by iteration.
+
+Where half the fastest time constant is short for the whole response, pieces begin with that after
+each kink and grow, as far as the polynomials show that nothing fast is left.
 """
 
 from __future__ import annotations
@@ -12,31 +16,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.numerics.linear.pencil import in_own_units
 from fluidcc.numerics.linear.wiring import Blocks
 
 Floats = NDArray[np.float64]
 
 
-def kink_times(block: Blocks, until: float, most: int, orders: int) -> Floats:
-    """Times before `until` [s] at which a channel hands on a kink of an order up to `orders`; at
+def kink_times(block: Blocks, until: float, most: int, orders: int, drive: Drive) -> Floats:
+    """Times before `until` at which a channel hands on a kink of an order up to `orders`; at
     least `most` if more.
 
     Parameters
     ----------
     block : Blocks
-        A, B, C, D and the delays of its channels [s].
+        A, B, C, D and the delays of its channels.
     until : float
-        End [s].
+        End.
     most : int
         Where to give up looking for more.
     orders : int
         A kink of this order is a jump of this derivative.
+    drive : Drive
+        The first of its times is a jump, the others are kinks of order one.
     """
     m, p = block.ports
     A, B, C, D = (part != 0 for part in block[:4])
@@ -47,14 +55,22 @@ def kink_times(block: Blocks, until: float, most: int, orders: int) -> Floats:
     # passes straight through, one through the states
     gained = np.where(D[p:], 0, np.where(C[p:] @ reach @ B, 1, orders + 1))
     first, between = gained[:, :m].min(axis=1, initial=orders + 1), gained[:, m:]
-    waiting = [(float(block.delays[k]), int(order), k) for k, order in enumerate(first)]
+    if drive.start.any():
+        first = np.where((C[p:] @ drive.start != 0).any(axis=1), 0, first)
+    waiting = [
+        (float(t + block.delays[k]), int(order) + (i > 0), k)
+        for k, order in enumerate(first)
+        for i, t in enumerate(drive.times)
+    ]
     lowest: dict[tuple[int, int], int] = {}  # order, by time and channel
     times: dict[int, float] = {}
     heapify(waiting)
     while waiting and len(times) < most:
         t, order, k = heappop(waiting)
+        if t >= until:
+            continue
         place = round(t / (1e-13 * until))
-        if t >= until or order >= lowest.get((place, k), orders + 1):
+        if order >= lowest.get((place, k), orders + 1):
             continue
         lowest[place, k], times[place] = order, t
         for i in np.flatnonzero(order + between[:, k] <= orders).tolist():
@@ -73,12 +89,20 @@ def different(values: Floats, apart: float) -> Floats:
 
 NODES = 12
 PIECES = 200_000
+MANY = 2000
+"""Pieces of half a time constant up to which they are all of this length."""
+LARGE = 25
+"""States up to which pieces may grow: their equations are solved as they stand."""
 ORDERS = 8
 """Orders of kinks that are followed at most: beyond, nothing is left of them on pieces of half a
 time constant.
 """
 NEGLIGIBLE = 1e-14
 """Of the size of a signal: what a kink that is not followed may leave on a piece."""
+ROUNDS, SETTLED = 60, 1e-15
+"""Of the iteration on a piece at most, and what may change in the last, of the size of a signal."""
+SMOOTH = 1e-13
+"""The same of the last coefficients of its polynomial on a piece that has grown."""
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 _X = 0.5 * (_X + 1)
@@ -89,6 +113,26 @@ _INTEGRAL = (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T
 _INTEGRAL += (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
 _INTEGRAL *= 0.25 * _W
 _FULL = 0.5 * _W
+_SLOPE = np.asarray(np.linalg.inv(_INTEGRAL), np.float64)
+_LAST = (0.5 * _W[:, None] * _P[:, NODES - 2 : NODES] * (2 * np.arange(NODES - 2, NODES) + 1)).T
+
+
+class Drive(NamedTuple):
+    """What drives a block: inputs with kinks at `times`, the first of which is a jump from rest.
+
+    `inputs` takes times to the inputs, (times, inputs, columns), one column a response; `start` is
+    the state at the first, (states, columns).
+    """
+
+    times: Floats
+    inputs: Callable[[Floats], Floats]
+    start: Floats
+
+
+def unit_steps(block: Blocks) -> Drive:
+    """A step in every input, from rest."""
+    m, _ = block.ports
+    return Drive(np.zeros(1), lambda t: np.eye(m)[None], np.zeros((len(block.A), m)))
 
 
 def respond(
@@ -96,6 +140,7 @@ def respond(
     t: ArrayLike,
     impulse: bool = False,
     seen: Callable[[float], None] = lambda t: None,
+    drive: Drive | None = None,
 ) -> Floats:
     """The response of every output to a unit step in every input, from rest; shape (outputs,
     inputs, len(t)).
@@ -109,6 +154,8 @@ def respond(
         through.
     seen : callable
         Told from piece to piece how far it has come [s].
+    drive : Drive, optional
+        Other inputs; then the columns are its own.
 
     Notes
     -----
@@ -119,19 +166,20 @@ def respond(
         raise InvalidInput(
             "the times of a response must be a list of finite numbers, none negative"
         )
-    m, p = block.ports
-    out = np.empty((p, m, len(times)))
-    if not len(times):
-        return out
+    own, unit, scale = in_own_units(block)  # of which the unit goes back
+    block = own._replace(A=own.A / unit, B=own.B / unit, delays=block.delays)
+    drive = unit_steps(block) if drive is None else drive
+    drive = drive._replace(start=drive.start / scale[:, None])
+    out = np.empty((block.ports[1], drive.start.shape[1], len(times)))
     order = np.argsort(times, kind="stable")
-    run = _Run(block, float(times.max()), impulse)
+    run = _Run(block, float(times.max(initial=0.0)), impulse, drive)
     done = 0
     while done < len(times):
         run.piece()
         seen(run.end)
-        stop = (
-            int(np.searchsorted(times[order], run.end, side="left")) if run.more() else len(times)
-        )
+        stop = len(times)
+        if run.end < run.until:
+            stop = int(np.searchsorted(times[order], run.end, side="left"))
         part = order[done:stop]
         if len(part):
             out[:, :, part] = run.outputs(times[part])
@@ -143,75 +191,157 @@ class _Run:
     """Pieces computed so far, each with the values of the channel inputs at its nodes, and their
     derivatives if asked.
 
-    Arrays have the nodes before the states or channels, and the inputs last: once, or with
+    Arrays have the nodes before the states or channels, and the responses last: once, or with
     derivatives twice.
     """
 
-    def __init__(self, block: Blocks, until: float, impulse: bool) -> None:
-        self.block = block
-        self.ports = block.ports
-        m = self.ports[0]
-        self.mesh = _mesh(block, until)
-        self.channels = np.arange(len(block.delays))[:, None]
-        self.z = np.zeros((len(self.mesh) - 1, len(block.delays), NODES, m * (1 + impulse)))
-        self.x = np.zeros((len(block.A), m))
-        self.index = -1
+    def __init__(self, block: Blocks, until: float, impulse: bool, drive: Drive) -> None:
+        self.block, self.drive, self.impulse = block, drive, impulse
+        self.until = until = max(until, 1e-280)
+        shortest = float(block.delays.min(initial=until))
+        self.base = min(until, _longest(block, shortest))
+        self.grows = until > MANY * self.base and len(block.A) <= LARGE
+        self.longest = until if self.grows else self.base
+        orders = ORDERS if self.grows else _orders(block, self.base)
+        kinks = kink_times(block, until, PIECES, orders, drive)
+        kinks = different(np.concatenate((drive.times, kinks)), 1e-13 * until)
+        self.kinks = np.append(kinks[kinks < until * (1 - 1e-13)], until)
+        if len(self.kinks) > PIECES or until > PIECES * self.longest:
+            self._refuse()
+        self.x, self.columns = drive.start, drive.start.shape[1]
+        (n, _), k = self.x.shape, len(block.delays)
+        self.channels = np.arange(k)[:, None]
+        self.mesh, self.z = np.zeros(1), np.zeros((0, k, NODES, self.columns * (1 + impulse)))
+        self.size = np.zeros((n + k, self.columns))  # of x and z so far
+        self.index, self.kink = -1, 0
         self.begin = self.end = 0.0
-        self.impulse = impulse
 
-    def more(self) -> bool:
-        return self.index + 2 < len(self.mesh)
+    def _refuse(self) -> None:
+        raise Unsupported(
+            f"a response up to {self.until:g} s takes more than {PIECES} pieces: signals change "
+            f"within {self.base:g} s and have {len(self.kinks) - 1} kinks; ask for a shorter one, "
+            f"or use solve_dde"
+        )
 
     def piece(self) -> None:
         """Advance by one piece."""
         self.index += 1
-        b, (m, p) = self.block, self.ports
-        self.begin, self.end = self.mesh[self.index], self.mesh[self.index + 1]
-        h = self.end - self.begin
-        late = self._late(self.begin + h * _X)
-        v = late[..., :m]
-        drive = b.B[:, :m] + b.B[:, m:] @ v
-        x, step = np.broadcast_to(self.x, (NODES, *self.x.shape)), h * _INTEGRAL
-        for _ in range(40):
-            slope = b.A @ x + drive
-            fresh = self.x + (step @ slope.reshape(NODES, -1)).reshape(slope.shape)
-            moved = np.abs(fresh - x).max(initial=0.0)
+        if self.index == PIECES:
+            self._refuse()
+        if self.index == len(self.z):
+            more = max(64, self.index)
+            self.z = np.concatenate((self.z, np.zeros((more, *self.z.shape[1:]))))
+            self.mesh = np.concatenate((self.mesh, np.zeros(more)))
+        last, self.begin = self.end - self.begin, self.end
+        if self.begin >= self.kinks[self.kink]:
+            self.kink, last = self.kink + 1, 0.0
+        length = min(max(self.base, 2 * last), self.longest)
+        while not self._meets(length):
+            length = 0.5 * (self.end - self.begin)
+            if length < 1e-3 * self.base:
+                self._refuse()
+
+    def _meets(self, length: float) -> bool:
+        """Whether a piece of that length, or shorter so that equal ones end at the next kink, has
+        the solution.
+        """
+        kink, b, c = self.kinks[self.kink], self.block, self.columns
+        parts = math.ceil((kink - self.begin) / length * (1 - 1e-9))
+        self.end = kink if parts <= 1 else self.begin + (kink - self.begin) / parts
+        self.mesh[self.index + 1], self.z[self.index] = self.end, 0.0
+        h, m = self.end - self.begin, b.ports[0]
+        times, grown = self.begin + h * _X, h > self.base * (1 + 1e-6)
+        places, u = self._places(times), self.drive.inputs(times)
+        inside = bool((times[-1] - b.delays > self.begin).any())
+        x, late = np.broadcast_to(self.x, (NODES, *self.x.shape)), self._late(*places)
+        for _ in range(ROUNDS):
+            forced = b.B[:, :m] @ u + b.B[:, m:] @ late[..., :c]
+            fresh = (
+                _solved(self.x, h, b.A, forced)
+                if grown
+                else (self.x + _times(h * _INTEGRAL, b.A @ x + forced))
+            )
+            # where pieces have grown, without the rounding of what is fast and nearly cancels
+            slope = _times(_SLOPE / h, fresh - self.x) if grown else b.A @ fresh + forced
+            z = self._keep(fresh, slope, u, late)
+            told = late
+            if inside:
+                late = self._late(*places)
+            size = self._sizes(fresh, u, late[..., :c])
+            moved = np.concatenate((fresh - x, (late - told)[..., :c]), axis=1)
             x = fresh
-            if moved <= 1e-16 * np.abs(x).max(initial=1e-300):
+            if (grown and not inside) or (np.abs(moved) <= SETTLED * size).all():
                 break
-        slope = b.A @ x + drive
-        self.nodes = (x, slope, late)
-        z = b.C[p:] @ x + b.D[p:, :m] + b.D[p:, m:] @ v
-        self.z[self.index, :, :, :m] = z.transpose(1, 0, 2)
+        else:
+            self.longest = 0.5 * h  # beyond, what comes back inside a piece does not settle
+            return False
+        for signals in (z, late[..., :c]) if grown else ():
+            ends = _times(_LAST, np.concatenate((x, signals), axis=1))
+            if (np.abs(ends) > SMOOTH * size).any():
+                return False
+        self.size, self.nodes = size, (x, slope, u, late)
+        self.x = self.x + h * _times(_FULL[None], slope)[0]
+        return True
+
+    def _sizes(self, x: Floats, u: Floats, v: Floats) -> Floats:
+        """How large the states have been, and what is summed to what enters the channels."""
+        b, (m, p), n = self.block, self.block.ports, len(self.x)
+        states, inputs, late = (np.abs(part).max(axis=0, initial=0.0) for part in (x, u, v))
+        states, C, D = np.maximum(self.size[:n], states), np.abs(b.C[p:]), np.abs(b.D[p:])
+        summed = C @ states + D[:, :m] @ inputs + D[:, m:] @ late
+        return np.concatenate((states, np.maximum(self.size[n:], summed)))
+
+    def _keep(self, x: Floats, slope: Floats, u: Floats, late: Floats) -> Floats:
+        """Put what enters the channels, and its derivative if asked, beside that of the pieces
+        before.
+        """
+        b, (m, p), c = self.block, self.block.ports, self.columns
+        z = b.C[p:] @ x + b.D[p:, :m] @ u + b.D[p:, m:] @ late[..., :c]
+        self.z[self.index, :, :, :c] = z.transpose(1, 0, 2)
         if self.impulse:
-            self.z[self.index, :, :, m:] = (
-                b.C[p:] @ slope + b.D[p:, m:] @ late[..., m:]
-            ).transpose(1, 0, 2)
-        self.x = self.x + h * (_FULL @ slope.reshape(NODES, -1)).reshape(self.x.shape)
+            rate = b.C[p:] @ slope + b.D[p:, m:] @ late[..., c:]
+            self.z[self.index, :, :, c:] = rate.transpose(1, 0, 2)
+        return z
 
     def outputs(self, t: Floats) -> Floats:
         """The outputs, or their derivatives, at times in the present piece."""
-        b, (m, p) = self.block, self.ports
-        x, slope, late = self.nodes
+        b, (m, p), c = self.block, self.block.ports, self.columns
+        x, slope, u, late = self.nodes
         if self.impulse:
-            y = b.C[:p] @ slope + b.D[:p, m:] @ late[..., m:]
+            y = b.C[:p] @ slope + b.D[:p, m:] @ late[..., c:]
         else:
-            y = b.C[:p] @ x + b.D[:p, :m] + b.D[:p, m:] @ late
+            y = b.C[:p] @ x + b.D[:p, :m] @ u + b.D[:p, m:] @ late
         weight = _interpolation((t - self.begin) / (self.end - self.begin))
         return np.einsum("tj,jpm->pmt", weight, y)
 
-    def _late(self, t: Floats) -> Floats:
-        """Channel outputs, and their derivatives, at the nodes of the present piece: (nodes,
-        channels, inputs).
-        """
+    def _places(self, t: Floats) -> tuple[NDArray[np.int64], Floats]:
+        """Pieces from which the channels are heard at these times, and weights of their nodes."""
         past = t - self.block.delays[:, None]
-        piece = np.maximum(np.searchsorted(self.mesh, past, side="right") - 1, 0)
+        piece = np.searchsorted(self.mesh[: self.index + 2], past, side="right") - 1
+        piece = np.clip(piece, 0, self.index)
         begin = self.mesh[piece]
         inside = np.where(past > 0, (past - begin) / (self.mesh[piece + 1] - begin), 0.0)
         weight = _interpolation(inside.ravel())
         weight[past.ravel() <= 0] = 0.0
-        found = weight.reshape(*past.shape, 1, NODES) @ self.z[piece, self.channels]
+        return piece, weight.reshape(*past.shape, 1, NODES)
+
+    def _late(self, piece: NDArray[np.int64], weight: Floats) -> Floats:
+        """Channel outputs there, and their derivatives: (nodes, channels, responses)."""
+        found = weight @ self.z[piece, self.channels]
         return np.asarray(found[:, :, 0].transpose(1, 0, 2))
+
+
+def _times(matrix: NDArray[Any], values: Floats) -> Floats:
+    """A matrix times values with the nodes before all else."""
+    return np.asarray(np.tensordot(matrix, values, axes=1))
+
+
+def _solved(start: Floats, h: float, A: Floats, forced: Floats) -> Floats:
+    """The states at the nodes of a piece on which nothing comes back from the channels."""
+    n, c = start.shape
+    right = start + _times(h * _INTEGRAL, forced)
+    whole = np.eye(NODES * n) - np.kron(h * _INTEGRAL, A)
+    return np.asarray(np.linalg.solve(whole, right.reshape(-1, c)).reshape(-1, n, c))
 
 
 def _interpolation(x: Floats) -> Floats:
@@ -223,44 +353,41 @@ def _interpolation(x: Floats) -> Floats:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _mesh(block: Blocks, until: float) -> Floats:
-    """Ends of the pieces: kinks, and enough points in between."""
-    until = max(until, 1e-300)
-    delays = np.unique(block.delays)
-    size = float(np.abs(block.A).sum(axis=1).max(initial=0.0))
-    longest = min(
-        until, 0.5 / size if size else until, float(delays.min()) if len(delays) else until
-    )
-    kinks = np.append(0.0, kink_times(block, until, PIECES, _orders(block, longest)))
-    kinks = different(np.append(kinks, until), 1e-13 * until)
-    if until - kinks[-1] > 0:
-        kinks[-1] = until
-    parts = np.ceil(np.diff(kinks) / (longest * (1 - 1e-9))).astype(int)
-    if parts.sum() > PIECES:
-        raise Unsupported(
-            f"a response up to {until:g} s takes {parts.sum()} pieces, as the shortest delay or "
-            f"time constant is "
-            f"{longest:g} s; ask for a shorter one, or use solve_dde"
-        )
-    pieces = [
-        a + (b - a) * np.arange(n) / n for a, b, n in zip(kinks[:-1], kinks[1:], parts, strict=True)
-    ]
-    return np.concatenate([*pieces, [until]])
+def _rate(block: Blocks) -> float:
+    """How fast derivatives grow around the loop, in absolute values; infinite where jumps go on for
+    ever.
+
+    Jumps of the k-th derivative are bounded by the k-th power of abs(A) + abs(B2) (I -
+    abs(D22))^-1 abs(C2), all paths between the states together. Its spectral radius depends on no
+    unit.
+    """
+    m, p = block.ports
+    A, B, C, D = (np.abs(part) for part in (block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]))
+    if _radius(D) > 0.99:
+        return math.inf
+    return _radius(A + B @ np.linalg.solve(np.eye(len(D)) - D, C))
+
+
+def _radius(matrix: Floats) -> float:
+    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+
+
+def _longest(block: Blocks, shortest: float) -> float:
+    """Length of a piece: half a time constant; no longer than the shortest delay where iteration
+    would not settle what comes back inside it.
+    """
+    rate = _rate(block)
+    if math.isinf(rate):
+        return min(shortest, 0.5 / max(_radius(np.abs(block.A)), 0.5 / shortest))
+    return 0.5 / rate if rate else math.inf
 
 
 def _orders(block: Blocks, longest: float) -> int:
     """Orders of kinks that have to be followed on pieces of at most this length.
 
-    The polynomial through n nodes misses a kink of order k by (h/2n)^k of its jump. Jumps of the
-    k-th derivative are bounded by the k-th power of abs(A) + abs(B2) (I - abs(D22))^-1 abs(C2), all
-    paths between the states together.
+    The polynomial through n nodes misses a kink of order k by (h/2n)^k of its jump.
     """
-    m, p = block.ports
-    A, B, C, D = (np.abs(part) for part in (block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]))
-    if len(D) and np.abs(np.linalg.eigvals(D)).max() > 0.99:  # jumps go on for ever
-        return ORDERS
-    around = A + B @ np.linalg.solve(np.eye(len(D)) - D, C) if len(D) else A
-    shrinks = float(np.abs(np.linalg.eigvals(around)).max(initial=0.0)) * longest / (2 * NODES)
+    shrinks = _rate(block) * longest / (2 * NODES)
     if shrinks >= 1:
         return ORDERS
     return min(ORDERS, math.ceil(math.log(NEGLIGIBLE) / math.log(max(shrinks, NEGLIGIBLE))) - 1)

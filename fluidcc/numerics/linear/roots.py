@@ -20,9 +20,9 @@ from fluidcc.numerics.linear.bounds import (
     radius,
     undelayed,
 )
-from fluidcc.numerics.linear.compiled.zeros import STARTS, gather, iterate, turns
+from fluidcc.numerics.linear.compiled.zeros import ROUNDING, STARTS, gather, iterate, turns
 from fluidcc.numerics.linear.pencil import Complex, Pencil
-from fluidcc.numerics.linear.wiring import Blocks, core_of
+from fluidcc.numerics.linear.wiring import SINGULAR, Blocks, core_of, joined
 
 Floats = NDArray[np.float64]
 
@@ -137,33 +137,35 @@ def newton(
     return s, size
 
 
-def resolve(pencil: Pencil, guesses: Complex) -> tuple[Complex, NDArray[np.int64]]:
+def resolve(
+    pencil: Pencil, guesses: Complex, zeros: Complex, least: float
+) -> tuple[Complex, NDArray[np.int64]]:
     """Different roots reached from the guesses, in the closed upper half plane, with their
-    multiplicities.
+    multiplicities; without those at zero, and what is slower than `least`.
 
     A guess is accepted when Newton's step, which is the distance to the root to first order, falls
     below 1e-11. Roots that come close to each other, and guesses that converge slowly, are counted
     by the argument principle on a circle.
     """
-    s, size = newton(pencil, guesses, np.empty(0, complex))
-    good = size < 1e-3
+    s, size = newton(pencil, guesses, zeros)
+    good = (size < 1e-3) & (np.abs(s) > least)
     s, size = s[good], size[good]
     s = np.where(s.imag < 0, s.conj(), s)
-    s = np.where(np.abs(s.imag) < 1e-11 * (1 + np.abs(s)), s.real, s)
+    s = np.where(np.abs(s.imag) < 1e-11 * np.abs(s), s.real, s)
     roots: list[complex] = []
     times: list[int] = []
     left = np.argsort(-s.real)
     while len(left):
         first = s[left[0]]
         link = np.where(np.maximum(size[left], size[left[0]]) < 1e-11, CLOSE, LOOSE)
-        near = np.abs(s[left] - first) < link * (1 + abs(first))
+        near = np.abs(s[left] - first) < link * abs(first)
         near[0] = True
         group, left = left[near], left[~near]
         if len(group) == 1 and size[group[0]] < 1e-11:
             roots.append(first)
             times.append(1)
             continue
-        others = np.concatenate((s[left], np.array(roots, complex)))
+        others = np.concatenate((zeros, s[left], np.array(roots, complex)))
         for root, multiplicity in _cluster(
             pencil, s[group], size[group], _with_mirror(others, s[group])
         ):
@@ -176,7 +178,7 @@ def _with_mirror(others: Complex, group: Complex) -> Complex:
     """What must stay outside the circle around a group: the others, their conjugates and the
     group's own.
     """
-    own = group.conj()[np.abs(group.imag) > 2 * LOOSE * (1 + np.abs(group))]
+    own = group.conj()[np.abs(group.imag) > 2 * LOOSE * np.abs(group)]
     return np.concatenate((others, others.conj(), own))
 
 
@@ -186,7 +188,7 @@ def _cluster(
     centre = complex(group[np.argmin(steps)]) if steps.min() < 1e-11 else complex(group.mean())
     spread = float(np.abs(group - centre).max())
     room = float(np.abs(others - centre).min()) if len(others) else np.inf
-    size = min(0.05 * (1 + abs(centre)), 0.4 * room)
+    size = min(0.05 * abs(centre), 0.4 * room)
     count, sums = -1, np.empty(0, complex)
     for _ in range(6):
         if size < 1.5 * spread:
@@ -210,15 +212,13 @@ def _cluster(
     if not np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5:
         apart = centre + _from_sums(sums)
     # the mirror images of roots that are in this circle too
-    below = apart.imag < -1e-9 * (1 + abs(centre))
+    below = apart.imag < -1e-9 * abs(centre)
     return [(_upper(complex(root)), 1) for root in apart[~below]]
 
 
 def _upper(root: complex, tolerance: float = 1e-11) -> complex:
     """On the real axis if it is there to rounding, else in the upper half plane."""
-    return complex(
-        root.real, 0.0 if abs(root.imag) < tolerance * (1 + abs(root)) else abs(root.imag)
-    )
+    return complex(root.real, 0.0 if abs(root.imag) < tolerance * abs(root) else abs(root.imag))
 
 
 def _from_sums(sums: Complex) -> Complex:
@@ -233,8 +233,9 @@ def mirrored(roots: Complex, times: NDArray[np.int64]) -> Complex:
     """All roots, multiple ones repeated and conjugates added, by falling real part."""
     repeated = np.repeat(roots, times)
     every = np.concatenate((repeated, repeated[repeated.imag > 0].conj()))
-    order = np.lexsort((-every.imag, np.abs(every.imag), -np.round(every.real, 12)))
-    return every[order]
+    every = every[np.argsort(-every.real)]
+    level = np.cumsum(-np.diff(every.real, prepend=every.real[:1]) > 1e-12 * np.abs(every))
+    return every[np.lexsort((-every.imag, np.abs(every.imag), level))]
 
 
 # --- all roots in a region, and the rightmost -----------------------------------------------
@@ -271,23 +272,32 @@ APART = np.array([1.0 + 0.7j, 0.3 + 23.0j, -2.0 + 5.3j, -8.0 + 1.9j])
 delay).
 """
 
+OWN = 1e-14
+"""What the computation of eigenvalues adds to a matrix, of its largest entry."""
+
+SLOW = 0.05
+"""Roots without delays slower than this, in units of 1/(longest delay), are first guesses."""
+
 MANY = 24
 """States from which the first guesses include the roots without delays."""
 
 
 class Search:
     """What is known of the roots of one block: finds more, and proves that a region holds no
-    others.
+    others. Where entries are not `exact`, as with linearised networks, roots slower than 1e-9 over
+    the longest delay are not told from zero.
 
-    Everything in the pencil's unit of time; roots in the closed upper half plane only.
+    Everything in the pencil's unit of time; roots in the closed upper half plane only, those at
+    zero aside.
     """
 
-    def __init__(self, block: Blocks) -> None:
+    def __init__(self, block: Blocks, exact: bool = True) -> None:
         self.core = core_of(block)
+        self.slowest = 0.0 if exact else 1.0
         self.roots: Complex = np.empty(0, complex)
         self.times = np.empty(0, np.int64)
         self.begun = self.slow = False
-        self.effort = -1
+        self.effort, self.least = -1, 0.0
         self.finite = not len(self.core.delays)
 
     @cached_property
@@ -323,6 +333,38 @@ class Search:
         """Right of it the number of roots is finite."""
         return essential_abscissa(self.block) if self.neutral else -np.inf
 
+    @cached_property
+    def zeros(self) -> Complex:
+        """The roots at zero: those that rounding of the entries may bring there.
+
+        P(0) is singular then. How far an eigenvalue is moved by relative changes of the entries
+        does not depend on units, nor on how small it is beside the others.
+        """
+        A, B, C, D, lags = self.block
+        whole = joined(A, B, C, D - np.eye(len(lags)))
+        with suppress(np.linalg.LinAlgError):
+            told = np.abs(np.linalg.inv(whole)) @ np.abs(whole)
+            if told.sum(axis=1).max(initial=0.0) < 1 / SINGULAR:
+                return np.empty(0, complex)
+        from scipy.linalg import eig
+
+        around = np.linalg.pinv(np.eye(len(lags)) - D)
+        values, left, right = eig(A + B @ around @ C, left=True, right=True)
+        size = np.abs(A) + np.abs(B) @ np.abs(around) @ np.abs(C)
+        moved = SINGULAR * (np.abs(left) * (size @ np.abs(right))).sum(axis=0)
+        moved += OWN * size.max(initial=0.0)
+        moved = moved / np.maximum(np.abs((left.conj() * right).sum(axis=0)), 1e-300)
+        gone = np.abs(values) <= moved
+        count, room = int(gone.sum()), min(1.0, float(np.abs(values[~gone]).min(initial=1.0)))
+        self.least = max(ROUNDING, min(10 * float(moved[gone].max(initial=0.0)), 0.1 * room))
+        for size in (0.03 * room, 0.1 * room) if not self.finite else ():  # lags may make more
+            inside, sums = cluster_moments(self.pencil, 0.0, size)
+            if inside > 0:
+                spread = (np.abs(sums) / inside) ** (1 / np.arange(1, inside + 1))
+                self.least, count = max(1e-6 * size, 10 * float(spread.max())), inside
+                break
+        return np.zeros(count, complex)
+
     def improve(self, wanted: int, reach: float = 0.0) -> None:
         """First what Newton's iteration reaches from a few points, then ever finer discretisations,
         with the slow roots after the first; the eigenvalues of A where nothing is delayed.
@@ -341,6 +383,7 @@ class Search:
         """Polished at first, then as they are: clusters that Newton's iteration cannot part."""
         A = self.block.A
         every = (np.diag(A) if self.single else np.linalg.eigvals(A)).astype(complex)
+        every = every[np.argsort(np.abs(every))][len(self.zeros) :]
         upper = every[every.imag >= 0]
         if self.begun or self.single:
             self._take(upper)
@@ -363,13 +406,17 @@ class Search:
 
     def _take(self, upper: Complex) -> None:
         """These and no others, each simple."""
+        upper = upper[np.abs(upper) > self.least]
         self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
 
     def _begin(self, wanted: int) -> None:
         if len(self.block.A) > MANY:
             self._add_slow(STARTS)
             return
-        roots = gather(self.pencil.whole, self.pencil.table[0], 16 + wanted)
+        near = undelayed(self.block)
+        slow = near[(near.imag >= 0) & (np.abs(near) < SLOW)]
+        starts = np.concatenate((slow, STARTS[: 16 + wanted]))
+        roots = gather(self.pencil.whole, self.pencil.table[0], starts, len(self.zeros))
         self._take(roots[roots.imag >= 0])
 
     def _add_slow(self, more: Complex | None = None) -> None:
@@ -398,9 +445,9 @@ class Search:
             return
         fresh = np.concatenate((guesses, self.roots[self.times == 1]))
         many, repeat = self.roots[self.times > 1], self.times[self.times > 1]
-        roots, times = resolve(self.pencil, fresh)
+        roots, times = resolve(self.pencil, fresh, self.zeros, self.least)
         if len(many):
-            apart = np.abs(roots[:, None] - many).min(axis=1) > 1e-4 * (1 + np.abs(roots))
+            apart = np.abs(roots[:, None] - many).min(axis=1) > 1e-4 * np.abs(roots)
             roots, times = (
                 np.concatenate((roots[apart], many)),
                 np.concatenate((times[apart], repeat)),
@@ -434,7 +481,7 @@ class Search:
 
     def known(self) -> Complex:
         """Every known root with its conjugate and multiplicity."""
-        return mirrored(self.roots, self.times)
+        return mirrored(np.append(self.roots, 0), np.append(self.times, len(self.zeros)))
 
     def missing(self, box: Region, density: float = 1.0) -> int:
         """Roots in a box that are not known: the winding of what is left of f.

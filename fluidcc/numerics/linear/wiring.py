@@ -186,18 +186,16 @@ def core_of(block: Blocks) -> Blocks:
     n, k = block.A.shape[-1], block.delays.shape[-1]
     A, B, C, D = block.A, block.B[..., m:], block.C[..., p:, :], block.D[..., p:, m:]
     inner = joined(A, B, C, D)
-    delays = block.delays
-    if k:
-        arrow = inner != 0 if inner.ndim == 2 else (inner != 0).any(axis=0)
-        together = _strongly_connected(arrow)
-        inner = np.where(together, inner, 0.0)
-        keep = (
-            (together.sum(axis=1) > 1)
-            | (np.arange(n + k) < n)
-            | (np.diag(arrow) & (np.arange(n + k) >= n))
-        )
-        inner = inner[..., keep, :][..., keep]
-        delays = delays[..., keep[n:]]
+    arrow = inner != 0 if inner.ndim == 2 else (inner != 0).any(axis=0)
+    together = _strongly_connected(arrow)
+    inner = np.where(together, inner, 0.0)
+    keep = (
+        (together.sum(axis=1) > 1)
+        | (np.arange(n + k) < n)
+        | (np.diag(arrow) & (np.arange(n + k) >= n))
+    )
+    inner = inner[..., keep, :][..., keep]
+    delays = block.delays[..., keep[n:]]
     # in C order: compiled functions are compiled again for another
     parts = inner[..., :n, :n], inner[..., :n, n:], inner[..., n:, :n], inner[..., n:, n:], delays
     return Blocks(*map(np.ascontiguousarray, parts))
@@ -359,12 +357,20 @@ def rational(num: ArrayLike, den: ArrayLike) -> tuple[Matrix, Matrix, Matrix, Ma
             f"num of degree {len(top) - 1} over den of degree {n} is no proper transfer function"
         )
     top, below = np.r_[np.zeros(n + 1 - len(top)), top] / below[0], below / below[0]
+    # in a unit of time in which the poles that are not zero are about one, a power of two
+    last = int(np.flatnonzero(below)[-1])
+    pace = np.exp2(np.round(np.log2(np.abs(below[last])) / last)) if last else 1.0
+    fall = pace ** -np.arange(n)
     A = np.zeros((n, n))
     if n:
-        A[0] = -below[1:]
-        A[range(1, n), range(n - 1)] = 1.0
-    B = np.eye(n)[:, :1]
-    return A, B, np.array([top[1:] - top[0] * below[1:]]), np.array([[top[0]]])
+        A[0] = -below[1:] * fall
+        A[range(1, n), range(n - 1)] = pace
+    return (
+        A,
+        np.eye(n)[:, :1],
+        np.array([top[1:] - top[0] * below[1:]]) * fall,
+        np.array([[top[0]]]),
+    )
 
 
 def delayed_terms(

@@ -92,7 +92,7 @@ def test_order_and_shape_of_times() -> None:
     assert np.abs(response[0, 1]).max() == 0
     assert both.step([]).shape == (2, 2, 0)
     with pytest.raises(Unsupported, match="pieces"):
-        transfer([1], [1, 1], 1e-6).feedback().step([100.0])
+        transfer([1], [1], 1e-6).feedback(0.5).step([100.0])
 
 
 def test_pade_converges_to_the_exact_margins() -> None:

@@ -299,6 +299,7 @@ def replay(s, whole, real):  # type: ignore[no-untyped-def]
 
 
 POLES = 24  # states up to which the poles of A tell where the loci have to be followed
+SWEEPS = 100  # of the balancing at most; as a rule a few are enough
 FAR = 100.0  # times the fastest that is in a loop, beyond which no crossing is looked for
 
 
@@ -318,10 +319,9 @@ def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     """The bordered pencils of a stack but for s and the ones, the factors of the lags in the
     columns of the channels.
 
-    Time is in units of `times`; zeros there are replaced by the longest delay, or the time scale of
-    A without delays. A diagonal similarity on (x, z) evens out rows and columns. Returns the
-    pencils, and the factors (powers of two) by which balanced unknowns are multiplied to give the
-    unknowns.
+    Time is in units of `times`; zeros there are replaced, see `_unit`. A diagonal similarity on (x,
+    z) evens out rows and columns. Returns the pencils, and the factors (powers of two) by which
+    balanced unknowns are multiplied to give the unknowns.
     """
     systems, n, k = A.shape[0], A.shape[1], delays.shape[1]
     m, p = B.shape[2] - k, C.shape[1] - k
@@ -329,7 +329,7 @@ def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     frame, scale = np.empty((systems, inner + p, inner + m)), np.ones((systems, inner))
     for system in range(systems):
         if times[system] == 0:
-            times[system] = _unit(A[system], delays[system])
+            times[system] = _unit(A[system], B[system], C[system], delays[system])
         time, out = times[system], frame[system]
         for i in range(inner + p):
             row = i - n if i < inner else i - inner  # of C and D: outputs come first there
@@ -347,31 +347,30 @@ def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _unit(A, delays):  # type: ignore[no-untyped-def]
-    """The longest delay; without delays from the largest row of A^2."""
+def _unit(A, B, C, delays):  # type: ignore[no-untyped-def]
+    """The longest delay; without delays one over the fastest that A, or of integrators alone A
+    with its ports closed, can be: the spectral radius in absolute values, which no unit changes.
+    """
     if len(delays):
         return delays.max()
-    most, n = 0.0, len(A)
-    for i in range(n):
-        row = 0.0
-        for j in range(n):
-            total = 0.0
-            for l in range(n):
-                total += A[i, l] * A[l, j]
-            row += abs(total)
-        most = max(most, row)
-    return 1 / np.sqrt(most) if most > 0 else 1.0
+    size = np.abs(A).astype(np.complex128)
+    fastest = np.abs(np.linalg.eigvals(size)).max() if len(A) else 0.0
+    if fastest == 0 and len(A) and B.shape[1] == C.shape[0]:
+        for i in range(len(A)):
+            for j in range(len(A)):
+                for l in range(B.shape[1]):
+                    size[i, j] += abs(B[i, l] * C[l, j])
+        fastest = np.abs(np.linalg.eigvals(size)).max()
+    return 1 / fastest if fastest > 0 else 1.0
 
 
 @njit(entry=True)
 def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
-    """Osborne's iteration, all rows at once and by powers of two, on the first rows and columns;
-    the rest goes along.
+    """Osborne's iteration by powers of two on the first rows and columns; the rest goes along.
 
     The factors are put into `scale`, which is all ones.
     """
-    step = np.ones(size)
-    for _ in range(8):
+    for _ in range(SWEEPS):
         still = True
         for i in range(size):
             row = column = 0.0
@@ -379,16 +378,19 @@ def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
                 if j != i:
                     row += abs(matrix[i, j])
                     column += abs(matrix[j, i])
-            step[i] = (
-                np.exp2(np.round(0.25 * np.log2(row / column))) if row > 0 and column > 0 else 1.0
-            )
-            still &= step[i] == 1.0
+            if not (row > 0 and column > 0):
+                continue
+            step = np.exp2(np.round(0.5 * np.log2(row / column)))
+            if step == 1.0:
+                continue
+            still = False
+            scale[i] *= step
+            for j in range(size):
+                if j != i:
+                    matrix[i, j] /= step
+                    matrix[j, i] *= step
         if still:
             break
-        for i in range(size):
-            scale[i] *= step[i]
-            for j in range(size):
-                matrix[i, j] *= step[j] / step[i]
     for i in range(size):
         for j in range(size, matrix.shape[1]):
             matrix[i, j] /= scale[i]

@@ -49,7 +49,10 @@ def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
 
 @njit(counted=False)
 def _step(s, rate):  # type: ignore[no-untyped-def]
-    """Where Newton's step leads from s, and its relative size."""
+    """Where Newton's step leads from s, and its size relative to what it leads to.
+
+    A step of rounding counts as small, unless the root is rounding itself.
+    """
     reach = 1 + abs(s)
     move = 1 / rate if rate != 0 else 0.5 + 0j
     if not np.isfinite(move.real + move.imag):
@@ -58,7 +61,8 @@ def _step(s, rate):  # type: ignore[no-untyped-def]
     if length > 0.5 * reach:  # far from any root: no leap
         move *= 0.5 * reach / length
         length = 0.5 * reach
-    return s - move, length / reach
+    size = length / max(abs(s - move), 1e-300)
+    return s - move, min(size, GOOD) if length < ROUNDING and size < 1e-3 else size
 
 
 # --- zeros of a pencil's determinant --------------------------------------------------------------
@@ -69,9 +73,11 @@ AGREE = 0.3  # radians between the turn of the argument and that which the deriv
 ROUNDS = 60  # halvings of an interval
 MOST_POINTS = 100_000  # at which the argument is looked at along a contour
 NEWTON = 25
+ROUNDING = 1e-14  # of a root in the unit of time, where slow roots come from what nearly cancels
+GOOD = 1e-12
 FEW = 4  # starts between which the roots found are counted
 ROOTS = 40  # that are kept, conjugates among them
-LEVEL = 1e-9  # real parts below this, times 1 + abs(s), are not told from zero
+LEVEL = 1e-9  # real parts below this, times abs(s), are not told from zero
 STARTS = np.array([
     0.1 + 0.1j, 0.1 + 1.5j, 0.02 + 0.02j, 0.2 + 3j, -0.2 + 0.5j, -0.5 + 0.01j, 0.3 + 6j,
     -1.5 + 0.3j,
@@ -114,7 +120,7 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
                     depth -= 1
                     continue
                 depth += 1
-                if depth == ROUNDS or abs(move) < 1e-13 * (1 + abs(s)):
+                if depth == ROUNDS or abs(move) < 1e-14 * abs(s):
                     return np.nan, s
                 left -= 1
                 if left == 0:
@@ -167,23 +173,23 @@ def _sums(A, x, B, y, out):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
+def _next(starts, whole, real, known, found, zeros):  # type: ignore[no-untyped-def]
     """Look for more roots and put them, with their conjugates, behind the first `found` known
-    ones; their number.
+    ones, of which the first are `zeros`; their number.
     """
     for first in range(len(starts)):
-        start = starts[first : first + 1].copy()  # not read-only, as `STARTS` is
+        start = starts[first : first + 1].copy()
         s, size = iterate(start, whole, real, known[:found], NEWTON)
         if not size[0] < 1e-11 or found > len(known) - 2:
             continue
-        s, size = iterate(s, whole, real, known[:0], NEWTON)  # without the others' rounding
+        s, size = iterate(s, whole, real, known[:zeros], NEWTON)  # without the others' rounding
         if not size[0] < 1e-11:
             continue
-        flat = abs(s[0].imag) < 1e-11 * (1 + abs(s[0]))
+        flat = abs(s[0].imag) < 1e-11 * abs(s[0])
         root = complex(s[0].real, 0.0 if flat else abs(s[0].imag))
         fresh = True
         for other in known[:found]:
-            fresh &= abs(other - root) > 1e-5 * (1 + abs(root))
+            fresh &= abs(other - root) > 1e-5 * abs(root)
         if not fresh:
             continue
         known[found] = root
@@ -195,10 +201,10 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
 
 
 @njit(entry=True)
-def gather(whole, real, count):  # type: ignore[no-untyped-def]
-    """Simple roots that Newton reaches from the first of `STARTS`, with conjugates."""
-    known = np.empty(2 * len(STARTS) + 2, np.complex128)
-    return known[: _next(STARTS[:count], whole, real, known, 0)].copy()
+def gather(whole, real, starts, zeros):  # type: ignore[no-untyped-def]
+    """Simple roots that Newton reaches from the starts, with conjugates; not so many at zero."""
+    known = np.zeros(2 * len(starts) + 2 + zeros, np.complex128)
+    return known[zeros : _next(starts, whole, real, known, zeros, zeros)].copy()
 
 
 @njit()
@@ -227,7 +233,8 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
         return complex(np.nan, 0.0), -1
     known, found = np.empty(ROOTS, np.complex128), 0
     for first in range(0, len(STARTS), FEW):
-        found = _next(STARTS[first : first + FEW], whole, real, known, found)
+        starts = STARTS[first : first + FEW].copy()  # not read-only
+        found = _next(starts, whole, real, known, found, 0)
         if not found:
             continue
         best, right = _settled(whole, real, A, B, C, D, lags, known[:found])
@@ -244,7 +251,7 @@ def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-d
     order = np.argsort(-known.real)
     best = known[order[0]]
     for s in known:
-        if abs(s.real) <= LEVEL * (1 + abs(s)):
+        if abs(s.real) <= LEVEL * (1 + abs(s)):  # of networks, whose entries are not exact
             return best, -1
     left = best.real - 0.05
     for i in range(1, len(known)):

@@ -1,0 +1,218 @@
+"""Time and states have no unit: roots, counts and responses in all of them, against theory.
+
+Poles that are given, Lambert's function and the method of steps by incomplete gamma functions are
+the references. A root of multiplicity m is known to eps^(1/m) only, and is tried apart.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+from scipy.special import gammainc, lambertw
+
+import fluidcc as fc
+from fluidcc.numerics.linear import respond, roots
+
+transfer = fc.DelayLTI.transfer
+SCALES = [10.0**k for k in range(-6, 7)]
+
+POLES: dict[str, list[complex]] = {
+    "one": [-0.3],
+    "three": [-1, -2, -3],
+    "in pairs": [-1 + 3j, -1 - 3j, -0.2 + 7j, -0.2 - 7j, -4],
+    "unstable": [0.7, -0.6, -1.1, -1.4, -2, -2.6],
+    "eight of one size": [*-np.linspace(0.7, 2.5, 8)],
+    "ten of one size": [*-np.linspace(1, 10, 10)],
+    "over eight decades": [-1e-4, -1e-2, -1, -1e2, -1e4],
+    "over ten decades": [*-(10.0 ** np.arange(-5, 5))],
+    "slow pair and fast": [-1e-3 + 1e-3j, -1e-3 - 1e-3j, -1 + 9j, -1 - 9j, -1e2, -1e5],
+    "slowly unstable": [1e-7, -1, -2, -300],
+    "an integrator": [0, -1, -5],
+    "two integrators": [0, 0, -3, -4],
+    "on the axis": [2j, -2j, -1],
+}
+
+LOOPS: dict[str, list[tuple[float, float, float]]] = {  # x' = a x + b x(t - tau), states mixed
+    "a delayed integrator": [(0, -1, 1.0)],
+    "two delays": [(-1, -2, 0.5), (-0.3, -0.5, 1.3)],
+    "unstable": [(-0.1, -3, 1.0), (-0.4, -0.3, 0.4)],
+    "short delays": [(-1, -0.5, 1e-6), (-2, 0, 0), (-3, 0, 0), (-0.01, -0.2, 1e-6)],
+    "a shorter delay": [(-1, -0.5, 1e-9), (-2.5, 0.7, 2e-9), (-1e-4, 0, 0)],
+    "a long delay": [(-1, 0.5, 300.0)],
+}
+
+
+def branches(a: float, b: float, tau: float) -> np.ndarray:
+    """The roots of x' = a x + b x(t - tau)."""
+    if not b:
+        return np.array([a], complex)
+    return np.asarray(a + lambertw(b * tau * np.exp(-a * tau), np.arange(-90, 91)) / tau)
+
+
+def mixed(A: np.ndarray, terms: Any, seed: int, time: float) -> fc.DelayLTI:
+    """A system turned among its states, which then get units from 1e-6 to 1e6."""
+    rng = np.random.default_rng(seed)
+    T = np.linalg.qr(rng.normal(size=A.shape))[0]
+    unit = 10.0 ** rng.integers(-6, 7, len(A))
+
+    def seen(M: np.ndarray) -> np.ndarray:
+        return np.asarray(T @ M @ T.T * unit[:, None] / unit * time)
+
+    late = [(seen(M), tau / time) for M, tau in terms]
+    one = np.ones(len(A))
+    return fc.DelayLTI.retarded(seen(A), *late, B=T @ one * unit * time, C=T @ one / unit)
+
+
+def loop(parts: list[tuple[float, float, float]], time: float) -> fc.DelayLTI:
+    eye = np.eye(len(parts))
+    terms = [(np.diag(eye[i]) * b, tau) for i, (_, b, tau) in enumerate(parts) if b]
+    return mixed(np.diag([a for a, *_ in parts]), terms, 4, time)
+
+
+def off(found: np.ndarray, exact: np.ndarray) -> float:
+    """The largest relative distance to exact roots, each of which is taken once."""
+    rest, worst = list(exact), 0.0
+    for s in found:
+        near = rest.pop(int(np.argmin([abs(s - x) for x in rest])))
+        worst = max(worst, abs(s - near) / abs(near) if near else np.inf * abs(s) if s else 0.0)
+    return worst
+
+
+def judged(system: fc.DelayLTI, exact: np.ndarray, count: int) -> None:
+    """Rightmost roots and counts are those of theory."""
+    found = system.roots(count=count)
+    rightmost = np.sort(-exact.real)[: len(found)]
+    assert off(found, exact) < 1e-9
+    np.testing.assert_allclose(
+        np.sort(-found.real), rightmost, rtol=1e-9, atol=1e-9 * abs(found).max()
+    )
+    told = system.count_unstable()
+    axis = np.abs(exact.real) <= 1e-12 * np.abs(exact)
+    at_zero = int((exact == 0).sum())
+    right = int((~axis & (exact.real > 0)).sum())
+    assert (told.unstable, told.at_zero) == (right, at_zero)
+    assert told.marginal == axis.sum() - at_zero
+
+
+@pytest.mark.parametrize("name", POLES)
+def test_roots_are_the_poles_in_every_unit_of_time(name: str) -> None:
+    """JuliaControl/ControlSystems.jl#679: poles at some MHz."""
+    poles = np.array(POLES[name], complex)
+    for time in SCALES:
+        judged(transfer([1], np.poly(poles * time).real), poles * time, len(poles))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_roots_are_the_poles_in_every_unit_of_the_states(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    real, (x, y) = rng.uniform(-3, 1, 3), rng.uniform(1, 4, 2)
+    A = block_diag(*real, [[-x, y], [-y, -x]], *([0.0] if seed % 2 else []))
+    exact = np.array([*real, -x + 1j * y, -x - 1j * y, *([0.0] if seed % 2 else [])])
+    for time in SCALES:
+        judged(mixed(A, [], seed, time), exact * time, len(exact))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_roots_of_loops_with_delays_in_every_unit(name: str) -> None:
+    parts = LOOPS[name]
+    exact = np.concatenate([branches(*part) for part in parts])
+    for time in SCALES:
+        judged(loop(parts, time), exact * time, min(5, len(exact)))
+
+
+@pytest.mark.parametrize(("parts", "zeros"), [
+    ([(-1, 1, 0.7), (-2, -0.5, 0.2)], 1),
+    ([(-1, 1, 1e-6), (-2, -0.5, 1e-6)], 1),
+    ([(1, -1, 1.0), (-2, -0.5, 0.2)], 2),  # s - 1 + exp(-s) is s^2/2 near 0
+    ([(-1, 1, 1.0), (-3, 3, 1.0)], 2),
+])  # fmt: skip
+def test_roots_that_are_zero_by_cancellation_are_counted(parts: Any, zeros: int) -> None:
+    for time in SCALES[::3]:
+        told = loop(parts, time).count_unstable()
+        assert (told.unstable, told.marginal, told.at_zero) == (0, 0, zeros)
+
+
+def test_a_slow_root_is_not_taken_for_zero() -> None:
+    for a in (1e-10, -1e-10):
+        late = np.diag([0.0, -1.0])
+        told = fc.DelayLTI.retarded(np.diag([a, 0]), (late, 1.0)).count_unstable()
+        assert (told.unstable, told.at_zero) == (int(a > 0), 0)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_multiple_roots_are_known_to_a_root_of_rounding(m: int) -> None:
+    for time in SCALES[::3]:
+        found = transfer([1], np.poly([-time] * m + [-5 * time])).roots()
+        assert abs(found[:m] / time + 1).max() < 30 * np.finfo(float).eps ** (1 / m)
+
+
+# --- responses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in POLES if not n.startswith(("an int", "two", "on", "slowly"))]
+)
+def test_steps_and_impulses_are_the_partial_fractions_in_every_unit(name: str) -> None:
+    """JuliaControl/ControlSystems.jl#679, #544: no false refusal, and the cost stays."""
+    poles = np.array(POLES[name], complex)
+    weak = np.array([np.prod([-q / (p - q) for q in poles if q != p]) for p in poles])
+    last = 20.0 if poles.real.max() > 0 else 30 / np.abs(poles.real).min()
+    t = np.array([0, *np.geomspace(1e-3 / np.abs(poles).max(), last, 12)])
+    rise, impulse = (np.exp(np.outer(t, poles)) @ x for x in (weak, -weak * poles))
+    for time in SCALES[::4]:
+        den = np.poly(poles * time).real
+        system = transfer([den[-1]], den, 2 / time)
+        for got, exact in ((system.step, 1 - rise), (system.impulse, impulse * time)):
+            assert off_size(got(t / time + 2 / time)[0, 0], exact.real) < 1e-9
+
+
+def off_size(got: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.abs(got - exact).max() / np.abs(exact).max())
+
+
+def by_steps(t: np.ndarray, a: float, b: float, tau: float) -> np.ndarray:
+    """Step of x' = a x + b x(t - tau) + u, a < 0: a series of lags of rising order."""
+    ks = range(int(t.max() / tau) + 1) if b else range(1)
+    late = [gammainc(k + 1, -a * np.maximum(t - k * tau, 0)) for k in ks]
+    return np.asarray(sum((b / -a) ** k * x / -a for k, x in zip(ks, late, strict=True)))
+
+
+def by_modes(t: np.ndarray, a: float, b: float, tau: float) -> np.ndarray:
+    s = branches(a, b, tau)
+    weak = 1 / (s * (1 + (b * tau * np.exp(-s * tau) if b else 0)))
+    return np.asarray((np.exp(np.outer(t, s)) @ weak).real - 1 / (a + b))
+
+
+@pytest.mark.parametrize(("name", "exact", "until"), [
+    ("two delays", by_steps, 7.0), ("unstable", by_steps, 4.0), ("short delays", by_modes, 40.0),
+    ("a shorter delay", by_modes, 9e3), ("a long delay", by_steps, 1000.0),
+])  # fmt: skip
+def test_steps_of_loops_with_delays_in_every_unit(name: str, exact: Any, until: float) -> None:
+    t = until * np.array([0.01, 0.1, 0.37, 0.5, 1.0])
+    wanted = sum(exact(t, *part) for part in LOOPS[name])
+    for time in SCALES[::4]:
+        assert off_size(loop(LOOPS[name], time).step(t / time)[0, 0], wanted) < 1e-9
+
+
+def noted(work: list[int], real: Any, *given: Any) -> Any:
+    work.append(1)
+    return real(*given)
+
+
+def test_the_work_does_not_depend_on_the_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    work: list[int] = []
+    for place, name in ((respond._Run, "_meets"), (roots, "winding"), (roots, "newton")):
+        real = getattr(place, name)
+        monkeypatch.setattr(place, name, partial(noted, work, real))
+    for parts in LOOPS.values():
+        done = []
+        for time in SCALES[::3]:
+            work.clear()
+            system = loop(parts, time)
+            system.count_unstable(), system.roots(count=4), system.step([20 / time])
+            done.append(len(work))
+        assert max(done) <= 1.5 * min(done)
