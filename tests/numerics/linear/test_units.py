@@ -6,7 +6,6 @@ the references. A root of multiplicity m is known to eps^(1/m) only, and is trie
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -198,16 +197,19 @@ def test_steps_of_loops_with_delays_in_every_unit(name: str, exact: Any, until: 
         assert off_size(loop(LOOPS[name], time).step(t / time)[0, 0], wanted) < 1e-9
 
 
-def noted(work: list[int], real: Any, *given: Any) -> Any:
-    work.append(1)
-    return real(*given)
+def noted(work: list[int], real: Any) -> Any:
+    def call(*given: Any) -> Any:
+        work.append(1)
+        return real(*given)
+
+    return call
 
 
 def test_the_work_does_not_depend_on_the_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     work: list[int] = []
     for place, name in ((respond._Run, "_meets"), (roots, "winding"), (roots, "newton")):
         real = getattr(place, name)
-        monkeypatch.setattr(place, name, partial(noted, work, real))
+        monkeypatch.setattr(place, name, noted(work, real))
     for parts in LOOPS.values():
         done = []
         for time in SCALES[::3]:
