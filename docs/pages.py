@@ -292,8 +292,8 @@ def papers() -> None:
             f"# {title}",
             f"Equations and figures: notebook [{notebook}](../notebooks/{notebook}).",
             "Every statement of the paper that can be proved or computed, with its verdict. "
-            "*Differs* and *refuted* list the errata, each with the reason; results of the library's own "
-            "are printed as *not in the paper*.",
+            "*Differs* and *refuted* list the errata, each with the reason; results that the "
+            "library has found itself are printed as *not in the paper*.",
             '```{raw} html\n<div class="verdicts"></div>\n```',
             claims(sections[name]),
         )
