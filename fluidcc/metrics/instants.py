@@ -29,6 +29,7 @@ def jumps(result: Any) -> pd.DataFrame:
     DataFrame
         A row for each, in order of time, with the columns ``time`` [s], at the clock of the flow or
         link that jumps; ``of``, its name; and ``rule``, the number among its law's jumps, from 0.
+        ``result.jump_time`` has the times alone.
 
     Raises
     ------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.errors import NotFinite
-from fluidcc.base.packed import packed
+from fluidcc.base.errors import InvalidInput, NotFinite
+from fluidcc.base.packed import packed, unpacked
 from fluidcc.network.network import Network
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import used
@@ -63,6 +64,7 @@ def dataset(
     """The samples of a finished run by name."""
     import xarray as xr
 
+    _register_jump_time()
     data = variables(space, times)
     # Whatever is no variable or index yet xarray compares with Dask's arrays, and to import Dask
     # takes a second.
@@ -77,6 +79,24 @@ def dataset(
     if final is not None:
         result.attrs["final_state"] = final
     return result
+
+
+@cache
+def _register_jump_time() -> None:
+    """Let ``run.jump_time`` be the times of the jumps [s], which stand in an attribute as text: a
+    variable of their own would multiply the rows of ``run.to_dataframe()``.
+    """
+    import xarray as xr
+
+    @xr.register_dataset_accessor("jump_time")
+    def jump_time(run: xr.Dataset) -> xr.DataArray:
+        if "jump_time" in run.variables:
+            return run["jump_time"]
+        if "instants" not in run.attrs:
+            raise InvalidInput("jump_time is of the Dataset that fluidcc.simulate returns")
+        text = run.attrs["instants"]
+        times = unpacked(text).get("jump_time", np.empty(0)) if text else np.empty(0)
+        return xr.DataArray(times, dims="jump", name="jump_time", attrs={"units": "s"})
 
 
 def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled]:
