@@ -295,8 +295,8 @@ def linearize(
         of the LDCC paper has it: from the arrivals that each link answers to minus those that
         follow from its answer. Both have the same det(I + L) and the same eigenloci, zeros aside,
         unless a law hears its own past rate: that inner loop is broken by ``"open"`` alone.
-        ``"marks"``: broken at the marks and prices that links send, as in the design of queue
-        management; what flows hear by delay stays closed.
+        ``"marks"``: broken at the marks, prices and offers that links send, as in the design of
+        queue management; what flows hear by delay stays closed.
     delays : {"fifo", "frozen"}
         ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it.
         ``"frozen"``: constant delays, those of the equilibrium, and arrivals downstream that
@@ -334,7 +334,8 @@ def linearize(
     point = operating_point(net, at, delays)
     joined = wire(point, loop)
     if not joined.inputs:
-        what = "answers the flows" if loop == "links" else "on a route sends a mark or a price"
+        sends = "on a route sends a mark, a price or an offer"
+        what = "answers the flows" if loop == "links" else sends
         raise InvalidInput(
             f"no link {what}, so there is no loop to break at the {loop}; see loop='open'"
         )

@@ -193,6 +193,11 @@ def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
             found[l] = (LOSS, False, point.c[l] / point.y[l] ** 2)
     links = links_of(point)
     for g in links.groups:
+        if "offer" in g.law.out:
+            raise Unsupported(
+                f"link {point.links[g.members[0]].name!r} offers a rate, past the queues, of which "
+                "a flow hears the least alone; fluidcc.stability is exact there too"
+            )
         if "drop" in g.law.out:
             raise Unsupported(
                 f"link {point.links[g.members[0]].name!r} drops before its queue, beyond an "

@@ -18,6 +18,7 @@ from fluidcc.analysis.point import (
     BUSY,
     FULL,
     LISTS,
+    NEAR,
     NUMBERS,
     PASS,
     FlowClass,
@@ -26,6 +27,7 @@ from fluidcc.analysis.point import (
     Point,
     Side,
     flows_of,
+    least_offers,
     links_of,
     loss,
 )
@@ -47,15 +49,13 @@ from fluidcc.laws.steady import grouped
 from fluidcc.network.network import identical, places
 from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.wiring import alike
-from fluidcc.symbols import c, e_b, packet, plain, q_max
+from fluidcc.symbols import SOURCE_INPUTS, c, e_b, offer_min, packet, plain, q_max
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.many import Equilibria
     from fluidcc.network.network import Network
     from fluidcc.network.specs import LinkSpec
 
-NEAR = 1e-9
-"""Relative distance at which a point counts as on a switching surface."""
 SURFACE = "it stands on a switching surface"
 
 
@@ -175,7 +175,7 @@ class _Equilibria:
         point = Point(
             self.net, self.at, None, tuple(classes), (), (), self.links,
             tuple((route, self.rate[i, rows], i) for route, i in self.constant),
-            np.array(mode), z=[self.z[m][:, rows] for m in lead],
+            np.array(mode), np.full(len(lead), -1), z=[self.z[m][:, rows] for m in lead],
             p=[self.p[m][:, rows] for m in lead], v=[v[:, rows] for v in self.v],
             lp=[p[:, rows] for p in self.lp], count=np.array([float(f.count) for f in classes]),
             access=self.access[lead][:, rows], back=self.back[lead][:, rows],
@@ -259,8 +259,34 @@ def operating_points(given: Parameters, rest: Equilibria, alone: dict[int, str])
     for pick in alike(codes.T):
         leader, queues = np.split(codes[:, pick[0]], [len(every.kinds)])
         for on_links in _by_branch(every.stack(rows[pick], leader, queues), alone, "link"):
-            for on_branch in _by_branch(on_links, alone, "flow"):
-                yield from on_branch.split(_details(on_branch.point))
+            for on_offers in _by_offers(on_links):
+                for on_branch in _by_branch(on_offers, alone, "flow"):
+                    for part in on_branch.split(_details(on_branch.point)):
+                        tied = _tied(part.point).any(axis=(0, 1))
+                        alone |= dict.fromkeys(part.rows[tied].tolist(), SURFACE)
+                        if not tied.all():
+                            yield part.part(np.flatnonzero(~tied))
+
+
+def _by_offers(stack: Stack) -> Iterator[Stack]:
+    """The points by the links that offer least."""
+    which, _ = least_offers(stack.point)
+    for part in stack.split(which):
+        k = int(np.searchsorted(stack.rows, part.rows[0]))
+        yield replace(part, point=part.point.changed(least=which[:, k]))
+
+
+def _tied(point: Point) -> NDArray[np.bool_]:
+    """Which links offer a class the same least rate, which it listens to: (classes, links, ...)."""
+    _, tied = least_offers(point)
+    tied &= tied.sum(axis=1, keepdims=True) > 1
+    if tied.any():
+        column = SOURCE_INPUTS.index(offer_min)
+        for g in point.flow_groups:
+            J = flows_of(point).at(g).jacobians
+            by = np.concatenate([J.B[:, column], J.D[:, column]])
+            tied[list(g.members)] &= (by != 0).any(axis=0)[:, None]
+    return tied
 
 
 def _by_branch(stack: Stack, alone: dict[int, str], kind: str) -> Iterator[Stack]:
@@ -295,6 +321,7 @@ def _details(point: Point) -> Any:
     lags = [
         np.zeros(many),
         *lag.trip,
+        *lag.told,
         *(a for side in (lag.forward, lag.backward) for own in side for a in own),
     ]
     lags += [own[h] - own[j] for own in lag.forward for h in range(len(own)) for j in range(h)]
@@ -410,6 +437,16 @@ def with_groups(point: Point) -> Point:
                 )
             groups.append(LawGroup(b.law, b.members, b.modes, b.free))
         point = point.changed(**{f"{kind}_groups": tuple(groups)})
+        if kind == "link":
+            point = point.changed(least=least_offers(point)[0])
+    for k, own in enumerate(_tied(point)):
+        if own.any():
+            names = " and ".join(repr(point.links[l].name) for l in np.flatnonzero(own))
+            raise InvalidInput(
+                f"flow {point.classes[k].name!r} stands on a switching surface: links {names} "
+                "offer it the same least rate, and what each does next is not the same; change "
+                "the capacity of one a little"
+            )
     return point
 
 
@@ -418,7 +455,9 @@ def on_same_branch(point: Point, admitted: Any) -> bool:
     surfaces, and no state is at a bound.
     """
     mode, between = queue_modes(point.links, point.c, point.q_max, point.q, admitted)
-    if between.any() or not np.array_equal(mode, point.mode):
+    if between.any() or not np.array_equal(mode, point.mode) or _tied(point).any():
+        return False
+    if not np.array_equal(least_offers(point)[0], point.least):
         return False
     for kind, groups in (("flow", point.flow_groups), ("link", point.link_groups)):
         for g, b in zip(groups, _branches(point, kind), strict=True):

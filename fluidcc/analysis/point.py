@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from fluidcc.laws import Law
 from fluidcc.laws.linear import Branch, branch_function
 from fluidcc.laws.steady import trackers
+from fluidcc.numerics.fluid.state import NO_OFFER
 from fluidcc.symbols import (
     LINK_INPUTS,
     SOURCE_INPUTS,
     e,
     e_b,
     edot,
+    offer_min,
     packet,
     pi,
     plain,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PASS, BUSY, FULL = 0, 1, 2
+NEAR = 1e-9
+"""Relative distance at which a point counts as on a switching surface."""
 NUMBERS = ("access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")
 LISTS = ("z", "p", "v", "lp")
 """The arrays of a `Point`, and the lists of arrays."""
@@ -96,6 +100,7 @@ class Point:
         tuple[tuple[int, ...], float, int], ...
     ]  # route, rate, flow: what sends without listening
     mode: NDArray[np.intp]  # (L,)
+    least: NDArray[np.intp]  # (K,): the link of its route that offers least, -1 without one
     z: list[Any]
     p: list[Any]
     v: list[Any]
@@ -144,14 +149,17 @@ class Lags:
     """Delays along the route of each class at rest [s].
 
     forward[k][h] from the source to hop h, backward[k][h] from hop h to what the source hears,
-    trip[k] both together.
+    trip[k] both together; told[k] straight back, past the queues, from the link that offers least.
     """
 
     def __init__(self, point: Point) -> None:
         self.forward: list[list[Any]] = []
         self.backward: list[list[Any]] = []
         self.trip: list[Any] = []
+        self.told: list[Any] = []
         for k, f in enumerate(point.classes):
+            ahead = f.route[: f.route.index(point.least[k])] if point.least[k] >= 0 else ()
+            self.told.append(point.access[k] + sum(point.delay[l] for l in ahead))
             hop = [point.delay[l] + point.q[l] for l in f.route]
             self.forward.append(route_lags(point, f.route, point.access[k]))
             self.backward.append([point.back[k] + sum(hop[h:]) for h in range(len(hop))])
@@ -241,8 +249,9 @@ def link_inputs(point: Point) -> Any:
 
 @once
 def link_outputs(point: Point) -> dict[str, Any]:
-    """Mark, price and drop of each link (L,), 0 where its law has none."""
-    values: dict[str, Any] = {name: np.zeros_like(point.y) for name in ("mark", "price", "drop")}
+    """Mark, price, drop and offer of each link (L,), 0 where its law has none."""
+    names = ("mark", "price", "drop", "offer")
+    values: dict[str, Any] = {name: np.zeros_like(point.y) for name in names}
     links = links_of(point)
     for g in links.groups:
         if values.keys() & g.law.out.keys():
@@ -250,6 +259,22 @@ def link_outputs(point: Point) -> dict[str, Any]:
             for name in values.keys() & g.law.out.keys():
                 values[name][list(g.members)] = found.out[list(g.law.out).index(name)]
     return values
+
+
+def least_offers(point: Point) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The link that offers least on each route, -1 where none offers, and which links of the route
+    do as well, to a relative `NEAR`: (K, ...) and (K, L, ...).
+    """
+    on_route = np.zeros((len(point.classes), *point.c.shape), bool)
+    for k, f in enumerate(point.classes):
+        on_route[k, [l for l in f.route if "offer" in point.links[l].law.out]] = True
+    if not on_route.any():
+        return np.full(point.x.shape, -1), on_route
+    offer = np.real(link_outputs(point)["offer"])
+    heard = np.where(on_route, offer, np.inf)
+    least = heard.min(axis=1, keepdims=True)
+    which = np.where(on_route.any(axis=1), heard.argmin(axis=1), -1)
+    return which, on_route & (heard <= least + NEAR * np.abs(least))
 
 
 def flow_inputs(point: Point) -> Any:
@@ -263,6 +288,9 @@ def flow_inputs(point: Point) -> Any:
         edot: zero,
         pi: 1 - np.array([np.prod(kept[list(f.route)], axis=0) for f in point.classes]),
         price: _along(point, lambda l: out["price"][l], K),
+        offer_min: np.array(
+            [out["offer"][l] if l >= 0 else zero[0] + NO_OFFER for l in point.least]
+        ),
         x_tau: point.x,
         e_b: point.back,
         packet: point.packet,

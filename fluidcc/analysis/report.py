@@ -545,8 +545,8 @@ class StabilityReport:
     @property
     def regime(self) -> str:
         """What holds the flows back: "delay-driven", "loss-driven", "mark-driven", "mixed",
-        "price-driven" or "no feedback". A queue that marks or drops early counts by that, whatever
-        its delay does beside.
+        "price-driven", "offer-driven" or "no feedback". A queue that marks or drops early counts by
+        that, whatever its delay does beside.
         """
         told = link_outputs(self.point)
         early = np.asarray(told["mark"] + told["drop"]) > 0
@@ -558,7 +558,9 @@ class StabilityReport:
                 kinds.add("mark-driven" if early[l] else "delay-driven")
         if kinds:
             return "mixed" if len(kinds) > 1 else kinds.pop()
-        return "price-driven" if has_loop(wire(self.point, "open")) else "no feedback"
+        if not has_loop(wire(self.point, "open")):
+            return "no feedback"
+        return "offer-driven" if np.any(self.point.least >= 0) else "price-driven"
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:

@@ -49,7 +49,7 @@ from fluidcc.network.network import require_network
 from fluidcc.network.parameters import evaluated
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
 from fluidcc.sources.ecf import ECF, r_max, r_min
-from fluidcc.symbols import c, e, edot, pi, price, unfold, x_tau
+from fluidcc.symbols import c, e, edot, offer_min, pi, price, unfold, x_tau
 
 if TYPE_CHECKING:
     from fluidcc.laws import Link, Source
@@ -534,7 +534,7 @@ def _averages(law: LinearLaw) -> bool:
     if len(law.A) != 1 or law.C[0] != 1 or np.any(law.D):
         return False
     slope, lost = (float(law.B[0, HEARD.index(s)]) for s in (edot, pi))
-    rest = [law.B[0, HEARD.index(s)] for s in (price, x_tau)]
+    rest = [law.B[0, HEARD.index(s)] for s in (price, offer_min, x_tau)]
     return slope != 0 and math.isclose(slope, lost, rel_tol=1e-9) and not np.any(rest)
 
 

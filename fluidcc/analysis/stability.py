@@ -181,9 +181,10 @@ def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
     if not np.any(point.regulating) and not has_loop(opened):
         links = sorted({point.links[l].name for f in point.classes for l in f.route})
         warn(
-            f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less "
-            "than their capacity), so there is no loop: the verdict is that of the laws alone, "
-            "and the margins are infinite; if a queue is meant, give less capacity or more flows",
+            f"no flow is connected to a saturated link, a price or an offer ({', '.join(links)} "
+            "carry less than their capacity), so there is no loop: the verdict is that of the laws "
+            "alone, and the margins are infinite; if a queue is meant, give less capacity or more "
+            "flows",
             stacklevel=4,  # beyond `explained`: the line that asks
         )
 

@@ -11,11 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Expr, Float, Matrix, Max, Piecewise, Symbol, lambdify, sympify
 
+from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.steady import refuse_unsteady
-from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, unfold, x_tau, y
+from fluidcc.symbols import (
+    SOURCE_INPUTS,
+    Let,
+    c,
+    e,
+    e_b,
+    edot,
+    packet,
+    pi,
+    plain,
+    price,
+    unfold,
+    x_tau,
+    y,
+)
 
 if TYPE_CHECKING:
     from fluidcc.laws import Law
@@ -145,6 +160,12 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
         floors |= _floors(f.law, own)
         for z, g in f.law.flow.items():
             motion[own[z]] = _projected(own[z], _put(f, g, frozen[n], signals), floors)
+        own_flows = [rate[n], *(motion[z] for z in own.values())]
+        if left := {s for g in own_flows for s in g.free_symbols} & {*SOURCE_INPUTS}:
+            raise Unsupported(
+                f"flow {n!r} ({f.law.name}): its rate is made of {', '.join(map(plain, left))}, "
+                "which the undelayed equations do not have; fluidcc.stability does"
+            )
     motion |= links
     specs: list[FlowSpec | LinkSpec] = [*heard.values(), *net.links.values()]
     still = {

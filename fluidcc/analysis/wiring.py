@@ -12,7 +12,9 @@ capacity:
   in, first out;
 - what a source hears at t of hop h it hears at the constant lag b_h. The lag's own changes multiply
   derivatives of rates and delays at rest, which are zero; so de = sum dq(t - b_h), and the product
-  of 1 + q' becomes a sum.
+  of 1 + q' becomes a sum;
+- what the link that offers least says it hears after the propagation delay of the way back, past
+  all queues.
 """
 
 from __future__ import annotations
@@ -44,13 +46,14 @@ from fluidcc.analysis.point import (
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.wiring import Blocks, joined, stack
 from fluidcc.simulation.layout import trunks_of
-from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
+from fluidcc.symbols import SOURCE_INPUTS, e, edot, offer_min, pi, plain, price, x_tau
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import LawGroup, Point
     from fluidcc.laws.linear import Jacobians
 
-HEARD = (e, edot, pi, price, x_tau)
+HEARD = (e, edot, pi, price, offer_min, x_tau)
+TOLD = {"mark", "price", "drop", "offer"}
 INPUT = [SOURCE_INPUTS.index(s) for s in HEARD]
 
 
@@ -215,7 +218,7 @@ class _Wiring:
         links = links_of(point)
         for g in links.groups:
             own = own_states(g)
-            if not own.any() and not {"mark", "price", "drop"} & g.law.out.keys():
+            if not own.any() and not TOLD & g.law.out.keys():
                 continue
             jac = links.at(g).jacobians
             for j, l in enumerate(g.members):
@@ -227,7 +230,7 @@ class _Wiring:
         self.answering = np.flatnonzero(answers).tolist()
         crossed = {l for f in point.classes for l in f.route}
         self.tells = [(l, name) for l in sorted(self.link_jacobians) if l in crossed
-                      for name in ("mark", "price")
+                      for name in ("mark", "price", "offer")
                       if name in self.link_jacobians[l][0].out]  # fmt: skip
 
     # --- signals ----------------------------------------------------------------------------------
@@ -250,8 +253,7 @@ class _Wiring:
             if key in self.asked:
                 raise _endless(self.point)
             self.asked.add(key)
-            told = kind in ("mark", "price", "drop")
-            self.rows[key] = self._told(i, kind) if told else getattr(self, f"_{kind}")(i)
+            self.rows[key] = self._told(i, kind) if kind in TOLD else getattr(self, f"_{kind}")(i)
         return self.rows[key]
 
     def _x(self, k: int) -> Row:
@@ -319,7 +321,7 @@ class _Wiring:
         return l in self.link_jacobians and "drop" in self.link_jacobians[l][0].out
 
     def _told(self, l: int, name: str) -> Row:
-        """A mark, price or drop; the former two are broken at the "marks"."""
+        """A mark, price, offer or drop; all but the last are broken at the "marks"."""
         if self.loop == "marks" and name != "drop":
             return {("u", self.tells.index((l, name))): 1.0}
         return self._output(l, name)
@@ -344,7 +346,7 @@ class _Wiring:
     def hear(self, k: int, by: Any, row: Row) -> None:
         """Add what class `k` hears, weighed by `by` (coefficients of HEARD)."""
         point, f = self.point, self.point.classes[k]
-        by_e, by_edot, by_pi, by_price, by_own = by
+        by_e, by_edot, by_pi, by_price, by_offer, by_own = by
         heard = _matters(by_pi)
         kept = (
             np.prod([(1 - self.loss[l]) * (1 - self.out["mark"][l]) for l in f.route], axis=0)
@@ -375,6 +377,9 @@ class _Wiring:
             if "price" in out:
                 parts.append(("price", by_price))
             self._hop(k, h, l, [(kind, factor) for kind, factor in parts if _matters(factor)], row)
+        if point.least[k] >= 0 and _matters(by_offer):
+            offer = self.read("offer", int(point.least[k]), self.lag.told[k], (k, "offer"))
+            _add(row, offer, by_offer)
         if _matters(by_own):
             _add(row, self.read("x", k, self.lag.trip[k], k), by_own)
 

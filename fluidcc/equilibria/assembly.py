@@ -328,6 +328,7 @@ def _shape(
         queued=tuple(law.queue is not None for law in link_laws),
         hears=tuple(hears_rate(law) for law in link_laws),
         drops=tuple("drop" in law.out for law in link_laws),
+        offers=tuple("offer" in law.out for law in link_laws),
         tapes=tuple(tapes),
         many=many,
     )

@@ -219,21 +219,20 @@ class _Point:
                 + f"its law hears losses, but no buffer on {', '.join(queued)} is finite; give one"
             )
         return (
-            start
-            + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it "
-            "hears"
+            start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark, price or "
+            "offer) it hears"
         )
 
     def why_state(self, u: Any) -> str:
         """The state that has grown beyond all sizes and still grows, if there is one."""
         start = np.maximum(np.abs(self.system.numbers.initial[self.point]), 1.0)
-        growing = (np.abs(u) > LARGEST_STATE * start) & (self.residual(u) * u > 0)
+        growing = (np.abs(u) > LARGEST_STATE * start) & (np.sign(self.residual(u)) * u > 0)
         for kind, spec, z, i in self.system.named_states():
             if growing[i]:
                 return (
                     f"state {plain(z)} of {kind} {spec.name!r} ({spec.law.name}) grows without "
                     f"limit, as nothing that it moves brings it to rest: at {u[i]:.3g} it still "
-                    "grows; choose laws that answer it, or simulate"
+                    "grows; bound it (upper=), choose laws that answer it, or simulate"
                 )
         return ""
 

@@ -46,6 +46,7 @@ from fluidcc.symbols import (
     e,
     e_b,
     edot,
+    offer_min,
     packet,
     pi,
     plain,
@@ -74,19 +75,21 @@ LARGEST_PRODUCT = 16  # whole powers up to this one by products
 def source_tape(law: Any) -> Tape:
     """Return the flows, the rate, and their derivatives, of a source.
 
-    It takes the states; e, pi, price and own rate; edot, e_b, packet; the parameters. It gives F
-    and H, then row by row the derivatives of F and H by the states, own rate, e, pi and price.
+    It takes the states; e, pi, price, least offer and own rate; edot, e_b, packet; the parameters.
+    It gives F and H, then row by row the derivatives of F and H by the states, own rate, e, pi,
+    price and least offer.
     """
     values = [unfold(f) for f in (*law.flow.values(), law.out["rate"])]
-    by = [*law.states, x_tau, e, pi, price]
-    inputs = [*law.states, e, pi, price, x_tau, edot, e_b, packet, *law.params]
+    heard = (e, pi, price, offer_min)
+    by = [*law.states, x_tau, *heard]
+    inputs = [*law.states, *heard, x_tau, edot, e_b, packet, *law.params]
     return tape(inputs, [*values, *(slope(f, v) for f in values for v in by)])
 
 
 @per_structure
 def link_tape(law: Any) -> Tape:
-    """Return the flows of a link's states other than its queue, its mark and price, what it drops,
-    and their derivatives.
+    """Return the flows of a link's states other than its queue, its mark and price, what it drops
+    and offers, and their derivatives.
 
     It takes the queueing delay, the other states, the arrival rate; c, q_max; the parameters. It
     gives the values, then row by row their derivatives by queueing delay, other states and arrival
@@ -106,10 +109,10 @@ def hears_rate(law: Any) -> bool:
 
 
 def _without_queue(law: Any) -> list[Expr]:
-    """Return the flows of a link's states other than its queue, its mark, price and drops."""
+    """Return the flows of a link's states other than its queue, then all that it tells."""
     others = [f for z, f in law.flow.items() if z != law.queue]
-    drops = [law.out["drop"]] if "drop" in law.out else []
-    return [unfold(f) for f in (*others, law.out.get("mark", 0), law.out.get("price", 0), *drops)]
+    some = [law.out[name] for name in ("drop", "offer") if name in law.out]
+    return [unfold(f) for f in (*others, law.out.get("mark", 0), law.out.get("price", 0), *some)]
 
 
 def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:

@@ -41,7 +41,7 @@ from fluidcc.symbols import (
     crossing,
     e,
     edot,
-    offer_min,
+    offer_max,
     packet,
     plain,
     symbols_of,
@@ -227,9 +227,9 @@ def _depends_on_time(law: Law) -> bool:
 def _past_the_data(law: Law) -> str:
     """Return what a law does beside what data carry, or nothing."""
     used = {s for _, f in law.expressions() for s in symbols_of(f)}
-    if {"offer", *REPORTING} & {*law.out}:
+    if {*REPORTING} & {*law.out}:
         return "tells sources something past the data"
-    if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}:
+    if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_max) :], crossing}:
         return "knows more than data carry"
     return ""
 

@@ -270,7 +270,7 @@ def test_on_the_boundary_it_is_marginal() -> None:
 
 def test_without_a_saturated_link_there_is_no_loop() -> None:
     net = fc.dumbbell([fc.LDCC], {"name": "far", "capacity": 9e6, "delay": 0.3})
-    with pytest.warns(FluidccWarning, match=r"no flow is connected .* price \(far carry less"):
+    with pytest.warns(FluidccWarning, match=r"no flow is connected .* offer \(far carry less"):
         report = fc.stability(net)
     assert report.stable
     assert report.regime == "no feedback"

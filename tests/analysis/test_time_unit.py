@@ -8,7 +8,6 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.units import dimension
-from fluidcc.symbols import c, offer_min, y
 
 pytestmark = pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
 POWERS = [-6, -3, -1, 1, 3, 6]
@@ -96,18 +95,3 @@ def cubic() -> fc.Network:
 def test_the_error_of_an_equilibrium_at_a_multiple_root_is_a_bound() -> None:
     rest = fc.equilibrium(cubic())
     assert abs(rest.rate.item() / 2e6 - 1) <= rest.error or np.isnan(rest.error)
-
-
-@pytest.mark.xfail(strict=True, reason="what routers offer is no signal of equilibria yet")
-def test_an_offer_has_the_equilibrium_of_the_same_law_as_a_price() -> None:
-    """RCP of kaist-ina/ns2-xpass#8: three flows share 0.9 of 10 Mbit/s."""
-    R, a, g, d = symbols("R a g d", positive=True)
-    router = fc.Link(
-        "RCP", {R: a * R * (g * c - y) / (g * c * d)}, {"offer": R},
-        params={a: 0.5, g: 0.9, d: 0.1}, units={R: "bit/s", a: "1", g: "1", d: "s"},
-        lower={R: 1}, initial={R: 1e6},
-    )  # fmt: skip
-    source = fc.Source("Obey", flow={}, out={"rate": offer_min})
-    net = fc.dumbbell([source] * 3, {"law": router, "capacity": "10 Mbit/s"}, rtt="100 ms")
-    assert fc.equilibrium(net).rate.values == pytest.approx(3e6, rel=1e-6)
-    assert fc.stability(net).stable

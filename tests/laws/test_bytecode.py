@@ -18,6 +18,7 @@ from fluidcc.symbols import (
     edot,
     noise,
     numpy_function,
+    offer_min,
     packet,
     pi,
     price,
@@ -36,11 +37,11 @@ a, b, c = symbols("a b c", real=True)
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda v: v.name)
 def test_source_tape_gives_the_system_and_its_jacobians(law: Source) -> None:
-    signals = {e: 0.2, pi: 0.01, price: 0.02, x_tau: 2e5}
+    signals = {e: 0.2, pi: 0.01, price: 0.02, offer_min: 3e6, x_tau: 2e5}
     point = {z: 3e5 + 7 * i for i, z in enumerate(law.states)} | signals
     point |= {edot: 0.0, e_b: 0.05, packet: 8000.0, **law.params}
     G = sp.Matrix([unfold(f) for f in (*law.flow.values(), law.out["rate"])])
-    J = G.jacobian([*law.states, x_tau, e, pi, price])
+    J = G.jacobian([*law.states, x_tau, e, pi, price, offer_min])
     wanted = [f.doit().replace(DiracDelta, lambda *_: S.Zero) for f in (*G, *J)]
     with np.errstate(all="ignore"):  # the side not taken
         numbers = numpy_function([*point], wanted, {}, cse=True)(*map(np.float64, point.values()))

@@ -230,7 +230,7 @@ def independent(block: Blocks) -> list[Blocks]:
     A, B, C, D = block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]
     together = _strongly_connected(joined(A, B, C, D) != 0)
     found = []
-    for first in np.unique(together.argmax(axis=1)):
+    for first in sorted({int(row.argmax()) for row in together}):
         own = np.flatnonzero(together[first])
         z, v = own[own < n], own[own >= n] - n
         if len(z):

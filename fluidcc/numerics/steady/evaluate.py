@@ -11,6 +11,7 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.tape import run
 
+from ..fluid.state import NO_OFFER
 from ..layout import Floats, at, copy
 from .state import State
 
@@ -58,6 +59,7 @@ def balanced(w: State, i: int) -> float:
     if o < F:
         total = abs(by[n]) * w.size[o] + abs(by[n + 1] * w.e[o])
         total += abs(by[n + 2] * w.pi[o]) + abs(by[n + 3] * w.price[o])
+        total += abs(by[n + 4] * w.offer[o])
         total += w.size[o] if i < F else 0.0
     else:
         total = abs(by[0] * w.queue[o - F]) + abs(by[n + 1]) * w.size[o + L]
@@ -107,7 +109,7 @@ def _run(w: State, u: Floats, o: int, states: int, parameters: int) -> Floats:
 
 @_jit
 def _link(w: State, u: Floats, l: int) -> None:
-    """What a link does: delay, loss, mark, price and drop, and the flows of its states."""
+    """What a link does: delay, loss, mark, price, drop and offer, and the flows of its states."""
     o = w.n_flows + l
     y, c, q_max, beyond, n = u[o + w.n_links], w.c[l], w.q_max[l], w.beyond[l] == 1, w.count[o]
     over = u[o] if beyond else u[o] - q_max
@@ -122,6 +124,7 @@ def _link(w: State, u: Floats, l: int) -> None:
     told = _run(w, u, o, 1, n + 2)
     w.mark[l], w.link_price[l] = told[n], told[n + 1]
     w.drop[l] = told[n + 2] if w.drops[l] else 0.0
+    w.link_offer[l] = told[n + 2 + w.drops[l]] if w.offers[l] else NO_OFFER
     w.residual[o] = y * (1.0 - w.drop[l]) * (1.0 - loss) / c - 1.0
     w.residual[o + w.n_links] = -y
 
@@ -130,6 +133,7 @@ def _link(w: State, u: Floats, l: int) -> None:
 def _path(w: State, u: Floats, f: int) -> None:
     """The signals of a flow's path, and what it sends through each link."""
     e, price, share, lost = w.base[f], 0.0, float(w.many[f]), 0.0
+    w.offer[f], w.least[f] = NO_OFFER, -1
     for h in range(w.hop_start[f], w.hop_start[f + 1]):
         l = w.hop[h]
         arrival = w.n_flows + w.n_links + l
@@ -145,6 +149,8 @@ def _path(w: State, u: Floats, f: int) -> None:
         for part in (w.loss[l], w.mark[l], w.drop[l]):
             lost += (1.0 - lost) * part  # not 1 - survival, which loses the digits of small losses
         price += w.link_price[l]
+        if w.link_offer[l] < w.offer[f]:
+            w.offer[f], w.least[f] = w.link_offer[l], l
     w.e[f], w.pi[f], w.price[f] = e, lost, price
 
 
@@ -157,8 +163,8 @@ def _flow(w: State, u: Floats, f: int) -> None:
         return
     n = w.count[f]
     r = at(w.registers, n)
-    r[0], r[1], r[2], r[3] = w.e[f], w.pi[f], w.price[f], u[f]
-    w.residual[f] = _run(w, u, f, 0, n + 4)[n] - u[f]
+    r[0], r[1], r[2], r[3], r[4] = w.e[f], w.pi[f], w.price[f], w.offer[f], u[f]
+    w.residual[f] = _run(w, u, f, 0, n + 5)[n] - u[f]
 
 
 @njit(entry=True)

@@ -19,6 +19,9 @@ from ..layout import Floats, Ints, Layout
 
 Array = NDArray[np.float64]
 
+HEARD = 4
+"""What a flow hears of its path: e, pi, price and the least offer."""
+
 ROUNDS = 60
 """Changes of the active set in one step, after which the last one is taken."""
 
@@ -62,12 +65,15 @@ class State(Layout):
     e: Floats
     pi: Floats
     price: Floats
+    offer: Floats  # the least on its path
+    least: Ints  # the link that makes it, -1 where none does
     passing: Floats  # by hop: share of the flow that reaches it, times how many flows are like it
 
     # --- links ------------------------------------------------------------------------------------
     queued: Ints  # 1 where it holds a queue
     hears: Ints  # 1 where what it tells depends on its arrival rate
     drops: Ints  # 1 where it drops before its queue
+    offers: Ints  # 1 where it offers a rate
     # 1 where its unknown is what s is beyond q_max, so that small losses keep all their digits
     beyond: Ints
     beyond_before: Ints
@@ -77,6 +83,7 @@ class State(Layout):
     loss_slope: Floats
     mark: Floats
     link_price: Floats
+    link_offer: Floats
     drop: Floats
 
     # --- unknowns ---------------------------------------------------------------------------------
@@ -96,9 +103,8 @@ class State(Layout):
     size: Floats  # what changes are measured by
     scale: Floats  # sizes below which a change is small, 0 where none is known
     reference: Floats  # the largest size so far
-    reply: (
-        Floats  # 4 x n_unknowns: how what is eliminated moves, and its derivatives by e, pi, price
-    )
+    # (1 + HEARD) x n_unknowns: how what is eliminated moves, and its derivatives by what is heard
+    reply: Floats
     seen: Ints  # the active sets of a step so far, a number each
 
     # --- tapes ------------------------------------------------------------------------------------
@@ -118,12 +124,12 @@ class Shape(NamedTuple):
     Identical flows start alike and stay alike, so one of them stands for all: only what arrives at
     links counts them.
 
-    A flow's tape takes its states, e, pi, price, own rate, and its parameters; it gives the
-    derivatives of the states and the rate, then row by row their derivatives by states, own rate,
-    e, pi and price. A link's takes queueing delay, its other states, arrival rate, and its
-    parameters; it gives the derivatives of the states, mark and price, and the ratio dropped before
-    the queue where it does that; then row by row their derivatives by queueing delay, states and
-    arrival rate.
+    A flow's tape takes its states, e, pi, price, least offer, own rate, and its parameters; it
+    gives the derivatives of the states and the rate, then row by row their derivatives by states,
+    own rate, e, pi, price and least offer. A link's takes queueing delay, its other states, arrival
+    rate, and its parameters; it gives the derivatives of the states, mark and price, the ratio
+    dropped before the queue where it does that, and the rate offered where it does; then row by row
+    their derivatives by queueing delay, states and arrival rate.
     """
 
     routes: tuple[tuple[int, ...], ...]
@@ -134,6 +140,7 @@ class Shape(NamedTuple):
     queued: tuple[bool, ...]  # whether a link holds a queue
     hears: tuple[bool, ...]  # whether what a link tells depends on its arrival rate
     drops: tuple[bool, ...]  # whether a link drops before its queue
+    offers: tuple[bool, ...]  # whether it offers a rate
     tapes: tuple[Tape, ...]
     many: tuple[int, ...]  # how many identical flows each flow stands for
 
@@ -183,21 +190,21 @@ def state_of(S: Shape) -> State:
     """
     F, L, n = S.flows, S.links, S.unknowns
     owners, k = F + L, np.array(S.states, np.int64)
-    # of a flow all states and the rate; of a link all states, mark, price and what it drops
-    values = k + np.array([*([1] * F), *(2 + drops for drops in S.drops)])
-    width = k + np.array([*([4] * F), *([2] * L)])
+    # of a flow all states and the rate; of a link all states, mark, price, and what else it gives
+    values = k + np.array([*([1] * F), *np.add(2, np.add(S.drops, S.offers, dtype=int))])
+    width = k + np.array([*([1 + HEARD] * F), *([2] * L)])
     first, gives, par = _starts(k, F + 2 * L), _starts(values * (1 + width)), _starts(S.par)
     hops = [l for route in S.routes for l in route]
     tapes = S.tapes
     registers = [t.inputs + len(t.constants) + len(t.instructions) for t in tapes]
     numbers = zip(Numbers._fields, (F, F, F, L, L, n, n, n, int(par[-1])), strict=True)
-    empty = dict.fromkeys(("e", "pi", "price", "kept"), F)
+    empty = dict.fromkeys(("e", "pi", "price", "offer", "least", "kept"), F)
     empty |= dict.fromkeys(("queue", "loss", "queue_slope", "loss_slope", "mark", "link_price",
-                            "drop", "beyond", "beyond_before"), L)  # fmt: skip
+                            "link_offer", "drop", "beyond", "beyond_before"), L)  # fmt: skip
     empty |= dict.fromkeys(("place", "low", "high", "fixed", "u", "end", "u_before",
                             "lower_before", "upper_before", "residual", "move", "size", "scale",
                             "reference"), n)  # fmt: skip
-    empty |= {**dict(numbers), "reply": 4 * n, "seen": ROUNDS, "passing": len(hops),
+    empty |= {**dict(numbers), "reply": (1 + HEARD) * n, "seen": ROUNDS, "passing": len(hops),
               "told": int(gives[-1]), "registers": max(registers, default=0)}  # fmt: skip
     parts: dict[str, list[Any]] = {
         "instruction": [t.instructions.ravel() for t in tapes],
@@ -211,7 +218,7 @@ def state_of(S: Shape) -> State:
         n_told=gives[-1], law=S.law, first=first[:owners], count=k, par_start=par,
         gives=gives[:-1], slopes=gives[:-1] + values, width=width,
         hop_start=_starts([len(route) for route in S.routes]), hop=hops, many=S.many,
-        queued=S.queued, hears=S.hears, drops=S.drops,
+        queued=S.queued, hears=S.hears, drops=S.drops, offers=S.offers,
         owner=[*range(owners), *range(F, owners), *np.repeat(range(owners), k)],
         is_rate=[*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(S.states[F:]))],
         inputs=[t.inputs for t in tapes], **filled,

@@ -15,7 +15,7 @@ from fluidcc.numerics.compiling import njit
 
 from ..layout import Floats, at
 from .evaluate import TOLERANCE, balanced, finite, slopes
-from .state import ROUNDS, State
+from .state import HEARD, ROUNDS, State
 
 _jit: Any = njit(counted=False)
 _making: Any = njit()
@@ -67,12 +67,13 @@ def _own(w: State, f: int, i: int) -> int:
 
 @_making
 def _reply(w: State, f: int, h: float) -> bool:
-    """How a flow's unknowns move: a constant, and their derivatives by e, pi and price; False if
-    that is singular.
+    """How a flow's unknowns move: a constant, and their derivatives by what it hears; False if that
+    is singular.
     """
     n = w.count[f] + 1
-    K = np.zeros((n, n + 4))
-    signals = (max(abs(w.e[f]), 1e-3), max(abs(w.pi[f]), 1e-3), max(abs(w.price[f]), 1e-3))
+    K = np.zeros((n, n + 1 + HEARD))
+    offer = abs(w.offer[f]) if w.least[f] >= 0 else 0.0
+    signals = (max(abs(w.e[f]), 1e-3), max(abs(w.pi[f]), 1e-3), max(abs(w.price[f]), 1e-3), offer)
     for i in range(n):
         own = _own(w, f, i)
         if w.fixed[own]:
@@ -84,17 +85,17 @@ def _reply(w: State, f: int, h: float) -> bool:
             K[i, j] = (unit - by[j]) * w.size[_own(w, f, j)]
             largest = max(largest, abs(K[i, j]))
         K[i, n] = w.residual[own]
-        for j in range(3):
+        for j in range(HEARD):
             K[i, n + 1 + j] = by[n + j]
             largest = max(largest, abs(by[n + j]) * signals[j])
-        for j in range(n + 4):
+        for j in range(n + 1 + HEARD):
             K[i, j] /= largest
     if not _solved(K, LEAST_PIVOT):
         return False
     for i in range(n):
         own = _own(w, f, i)
-        for j in range(4):
-            w.reply[4 * own + j] = K[i, n + j] * w.size[own]
+        for j in range(1 + HEARD):
+            w.reply[(1 + HEARD) * own + j] = K[i, n + j] * w.size[own]
     return True
 
 
@@ -161,7 +162,7 @@ def _put_lost(w: State, l: int, factor: float, row: int, M: Any) -> None:
 def _put_heard(w: State, f: int, weight: float, by: Floats, row: int, M: Any) -> None:
     """Subtract from a row what a flow's signals contribute, by the links' unknowns.
 
-    `by` are the derivatives by e, pi and price.
+    `by` are the derivatives by e, pi, price and the least offer.
     """
     by_loss = weight * by[1] * (1.0 - w.pi[f])
     for h in range(w.hop_start[f], w.hop_start[f + 1]):
@@ -171,6 +172,8 @@ def _put_heard(w: State, f: int, weight: float, by: Floats, row: int, M: Any) ->
         _put_lost(w, l, by_loss, row, M)
         _put_told(w, l, w.count[o], by_loss / max(1.0 - w.mark[l], 1e-300), row, M)
         _put_told(w, l, w.count[o] + 1, weight * by[2], row, M)
+        if l == w.least[f]:
+            _put_told(w, l, w.count[o] + 2 + w.drops[l], weight * by[3], row, M)
 
 
 @_jit
@@ -205,7 +208,7 @@ def _put_arrivals(w: State, M: Any) -> None:
     eliminated.
     """
     for f in range(w.n_flows):
-        reply = at(w.reply, 4 * f)
+        reply = at(w.reply, (1 + HEARD) * f)
         for h in range(w.hop_start[f], w.hop_start[f + 1]):
             l = w.hop[h]
             row = w.place[w.n_flows + l + (w.n_links if w.hears[l] else 0)]
@@ -229,7 +232,7 @@ def _back(w: State) -> None:
         for i in range(0 if w.kept[f] else w.count[f] + 1):
             own = _own(w, f, i)
             if not w.fixed[own]:
-                reply = at(w.reply, 4 * own)
+                reply = at(w.reply, (1 + HEARD) * own)
                 change[0, 0] = reply[0]
                 _put_heard(w, f, 1.0, at(reply, 1), -1, change)
                 w.move[own] = change[0, 0]

@@ -10,13 +10,14 @@ import fluidcc as fc
 from fluidcc.equilibria.assembly import Assembled, assemble
 from fluidcc.numerics.steady.follow import Search
 from fluidcc.numerics.steady.step import projected_step
-from fluidcc.symbols import c, e, pi, price, x_tau, y
+from fluidcc.symbols import c, e, offer_min, pi, price, x_tau, y
 
 
 def listener(pull: float) -> fc.Source:
-    """Two states that hear delay, loss, price and the own rate."""
+    """Two states that hear delay, loss, price, the least offer and the own rate."""
     a, b, gain, big = symbols("a b gain big", positive=True)
-    first = gain * (big / (1 + e * gain) - a - pi * b - price * x_tau)
+    most = big * offer_min / (big + offer_min)
+    first = gain * (most / (1 + e * gain) - a - pi * b - price * x_tau)
     second = gain * (a * (1 + log(1 + e * gain)) - 2 * b)
     return fc.Source(
         "Listener", {a: first, b: second}, {"rate": b + a * pull / (1 + e * gain)},
@@ -26,9 +27,10 @@ def listener(pull: float) -> fc.Source:
 
 
 def teller() -> fc.Link:
-    """A queue with a state, a mark and a price, all of which hear the arrival rate."""
+    """A queue with a state, a mark, a price and an offer, all of which hear the arrival rate."""
     queue, own, gain = symbols("queue own gain", positive=True)
     out = {"mark": own / (20 + own + y / c), "price": (queue * gain + y / c + own) / 10}
+    out["offer"] = c * (1 + own) / (1 + queue * gain) + y
     return fc.Link(
         "Teller", {queue: (y - c) / c, own: gain * (queue * gain * y / c - own)}, out,
         {gain: 1.5}, {queue: "s", own: "1", gain: "1/s"}, queue=queue, initial={queue: 0.1, own: 1},
@@ -38,10 +40,11 @@ def teller() -> fc.Link:
 def network(law: Any = fc.DropTail, buffers: tuple[Any, ...] = (0.6, None, None)) -> Assembled:
     net = fc.Network()
     for name, capacity, buffer in zip("lmn", (2.0, 3.0, 1.5), buffers, strict=True):
-        net.link(name, law, capacity=capacity, buffer=buffer, delay=0.1)
+        size = buffer and f"{buffer} bit"
+        net.link(name, law, capacity=f"{capacity} bit/s", buffer=size, delay=0.1)
     net.flow("a", listener(0.5), route=["l", "m", "n"])
     net.flow("b", listener(0.2), route=["m", "l"], access_delay=0.2)
-    return assemble(net.flow("u", fc.CBR(rate=0.1), route=["m"]), np.inf)
+    return assemble(net.flow("u", fc.CBR(rate="0.1 bit/s"), route=["m"]), np.inf)
 
 
 def place(system: Assembled, queues: tuple[float, ...], seed: int = 0) -> Any:
