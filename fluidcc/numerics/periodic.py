@@ -134,9 +134,8 @@ def return_map(responses: Array, noise: float) -> ReturnMap:
 
 
 HAIR = 4e-11
-"""How far from a jump its one-sided limits are taken, relative to the time, or to one second if
-that is more; nearer in
-pieces so short that other nodes are as near."""
+"""How far from a jump its one-sided limits are taken, relative to the time; nearer in pieces so
+short that other nodes are as near."""
 
 
 class Pieces(NamedTuple):
@@ -193,7 +192,7 @@ def smooth_pieces(
 
     The end nodes stand a hair inside their piece, so that they show the one-sided limits.
     """
-    hair = HAIR * max(1.0, abs(end))
+    hair = HAIR * abs(end)
     edges = np.unique(np.concatenate([[start], breaks[(breaks > start) & (breaks < end)], [end]]))
     edges = edges[np.append(True, np.diff(edges) > 4 * hair)]
     edges[-1] = end

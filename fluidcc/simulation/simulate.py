@@ -72,8 +72,9 @@ def simulate(
         End of the run [s].
     rtol, atol : float
         Relative tolerance, and absolute tolerance as a fraction of each state's natural size: the
-        largest capacity on the route for rates, the capacity times the base round-trip time for
-        backlogs, one for all other states.
+        largest capacity on the route for rates, the base round-trip time for times, both multiplied
+        for backlogs and what else has a unit; for plain numbers and packets one, or what the law
+        begins with if that is less. So no unit of time or data is preferred.
     delays : {"fifo", "frozen"}
         ``"fifo"``: delays follow the queues, and queues conserve flow. ``"frozen"``: constant
         forward and backward delays, as equations (8) and (30)-(31) of the LDCC paper print them;

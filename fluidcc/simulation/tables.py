@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.base.units import dimension
 from fluidcc.laws import Law, Tick
 from fluidcc.laws.kernels import bound_switches, count_switches, event_kernel_address
 from fluidcc.laws.steady import trackers
 from fluidcc.network.patterns import Modulated
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
-from fluidcc.simulation.layout import Group, Layout, acts, inverse
+from fluidcc.simulation.layout import Group, Layout, acts, base_delay, inverse
 from fluidcc.symbols import REPORTING, packet, symbols_of
 
 # from where to where, and what: numbers, or one for all of these places
@@ -197,10 +198,11 @@ def hops_at_once(at: Layout) -> int:
     """Hops without propagation delay worth the name, over the longest route; at least one if a
     router tells at once.
     """
+    none = 1e-9 * natural_time(at)
     hops = max(
-        (sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0
+        (sum(at.links[l].delay < none for l in route[:-1]) for route, _, _ in at.classes), default=0
     )
-    return max(hops, int(any(at.nodes[n].offset < 1e-9 for of in at.told for n in of)))
+    return max(hops, int(any(at.nodes[n].offset < none for of in at.told for n in of)))
 
 
 # --- what is known to change ----------------------------------------------------------------------
@@ -372,9 +374,22 @@ def event_of(at: Layout, row: Sequence[int]) -> Event:
 # --- natural sizes --------------------------------------------------------------------------------
 
 
+def _trips(at: Layout) -> list[float]:
+    """The base RTT of each class [s]."""
+    return [access + base_delay(at, k) + back for k, (_, access, back) in enumerate(at.classes)]
+
+
+def natural_time(at: Layout) -> float:
+    """What times are short or long beside, in any unit: 20 of the longest base RTT, or without
+    delays of the time that a packet takes.
+    """
+    alone = max(f.packet for f in at.flows) / min(link.capacity for link in at.links)
+    return 20.0 * (max(_trips(at)) or alone)
+
+
 def state_sizes(at: Layout, work: list[float]) -> list[float]:
-    """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base
-    RTT, one.
+    """The natural size of each state, of which `atol` is a fraction: in its unit, of a capacity and
+    a base RTT; of a plain number `_size`.
 
     Parameters
     ----------
@@ -384,22 +399,33 @@ def state_sizes(at: Layout, work: list[float]) -> list[float]:
     """
     scale = [1.0] * at.n_states
     scale[at.backlog : at.backlog + len(at.links)] = work
-    for group in at.groups:
-        for j, z in enumerate(group.own):
-            if group.law.units[z] == "bit/s":
+    of_flows = [at.route(i) for i in range(len(at.flows))]
+    of_links = [(l,) for l in range(len(at.links))]
+    sides = (at.groups, at.flows, of_flows), (at.link_groups, at.links, of_links)
+    for groups, specs, routes in sides:
+        for group in groups:
+            for j, z in enumerate(group.own):
+                unit = dimension(group.law.units[z])
                 for n, i in enumerate(group.members):
-                    top = max(at.links[l].capacity for l in at.route(i))
-                    scale[group.states + j * group.size + n] = top
+                    size = _size(specs[i].law.initial[z])
+                    if unit.bit or unit.s:
+                        top = max(at.links[l].capacity for l in routes[i])
+                        trip = max(work[l] / at.links[l].capacity for l in routes[i])
+                        size = top**unit.bit * trip ** (unit.bit + unit.s)
+                    scale[group.states + j * group.size + n] = size
     return scale
+
+
+def _size(first: Any) -> float:
+    """Of a plain number that begins with `first`, an expression: one, or that where it is less."""
+    return min(1.0, abs(float(first)) or 1.0) if first.is_number else 1.0
 
 
 def work_sizes(at: Layout) -> list[float]:
     """What each link does in the longest base RTT of its flows [bit]."""
-    work = [0.0] * len(at.links)
-    for route, access, back in at.classes:
-        trip = max(access + sum(at.links[l].delay for l in route) + back, 1e-3)
+    least = 1e-3 * natural_time(at)
+    work = [least * link.capacity for link in at.links]
+    for (route, _, _), trip in zip(at.classes, _trips(at), strict=True):
         for l in route:
             work[l] = max(work[l], at.links[l].capacity * trip)
-    return [
-        bits if bits > 0.0 else link.capacity for bits, link in zip(work, at.links, strict=True)
-    ]
+    return work

@@ -25,6 +25,7 @@ from fluidcc.simulation.tables import (
     event_rows,
     hops_at_once,
     jump_switches,
+    natural_time,
     state_sizes,
     work_sizes,
 )
@@ -102,6 +103,7 @@ class Workspace(Arrays):
             locate=at.locate, track=len(at.classes) <= 64, counted=at.counted,
             most_passes=12, most_generations=3, degree=4, budget=1 << 60,
             hops_at_once=hops_at_once(at), t_end=end, t_stop=end, rtol=rtol, time_tol=1e-11,
+            natural=natural_time(at),
             error_before=1e-4, t_flip=-1.0, h_max=max_step, h_passes=math.inf,
             brief=0.003 * min(loops), next_rule=math.inf,
             record_size=at.record_size,

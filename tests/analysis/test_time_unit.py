@@ -8,6 +8,7 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.units import dimension
+from fluidcc.symbols import e
 
 pytestmark = pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
 POWERS = [-6, -3, -1, 1, 3, 6]
@@ -72,14 +73,67 @@ def test_a_boundary_does_not_depend_on_the_unit_of_time() -> None:
         assert found.frequency * unit == pytest.approx(usual.frequency, rel=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="steps near kinks are found with times that have a unit")
-def test_a_run_does_not_depend_on_the_unit_of_time() -> None:
-    def run(unit: float) -> Any:
-        times = np.linspace(0.1, 6.0, 40) * unit
-        net = network(fc.StaticVegas, fc.DropTail, unit)
-        return fc.simulate(net, 6.0 * unit, t_eval=times).rate.values * unit
+@pytest.mark.parametrize(
+    ("law", "link"),
+    [
+        (fc.StaticVegas, fc.DropTail), (fc.NADA, fc.DropTail), (fc.AIMD, fc.DropTail),
+        (fc.Reno, fc.PI), (fc.GCC, fc.DropTail),
+    ],
+)  # fmt: skip
+def test_a_run_does_not_depend_on_the_unit_of_time(law: Any, link: Any) -> None:
+    """With a power of two not one bit differs: no constant has a unit."""
 
-    np.testing.assert_allclose(run(1e-6), run(1.0), rtol=1e-9)
+    def run(unit: float) -> tuple[Any, int, int]:
+        ds = fc.simulate(
+            network(law, link, unit), 6.0 * unit, t_eval=np.linspace(0.1, 6.0, 40) * unit
+        )
+        seen = ds.rate.values * unit, ds.queueing_delay.values / unit
+        return np.concatenate(seen, axis=1), ds.attrs["steps"], ds.attrs["nfev"]
+
+    usual, steps, evaluations = run(1.0)
+    size = np.fmax(np.abs(usual).max(axis=0), 1e-300)
+    for unit in (2.0**-20, 2.0**20):
+        assert run(unit)[1:] == (steps, evaluations)
+        np.testing.assert_array_equal(run(unit)[0], usual)
+    for unit in (1e-6, 1e-3, 1e3, 1e6):
+        found, taken, computed = run(unit)
+        np.testing.assert_allclose(found / size, usual / size, rtol=0, atol=1e-9)
+        assert max(taken / steps, computed / evaluations) < 1.5
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3, 1e6])
+def test_a_run_does_not_depend_on_the_unit_of_a_state(size: float) -> None:
+    """A law that counts in units of its own, as plain numbers."""
+    z, g, D, unit = symbols("z g D unit", positive=True)
+
+    def run(size: float) -> Any:
+        law = fc.Source(
+            "Own", {z: g - z * (e - 0.02 * D) / D**2}, {"rate": z * unit},
+            {g: size, D: 1.0, unit: 1e6 / size}, units={z: "1", g: "1/s", D: "s", unit: "bit/s"},
+            initial={z: size}, lower={z: 0},
+        )  # fmt: skip
+        net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.01)
+        return fc.simulate(net.flow("f", law, route=["l"], return_delay=0.03), 6.0)
+
+    usual, found = run(1.0), run(size)
+    np.testing.assert_allclose(found.rate, usual.rate, rtol=1e-8 if size > 1 else 1e-9)
+    assert found.attrs["steps"] == pytest.approx(usual.attrs["steps"], rel=0.1)
+
+
+def test_a_limit_cycle_does_not_depend_on_the_unit_of_time() -> None:
+    def cycle(unit: float) -> Any:
+        net = fc.Network().link(
+            "l", fc.DropTail, capacity=3e6 / unit, delay=0.01 * unit, buffer="5 packets"
+        )
+        net.flow("f", fc.AIMD, route=["l"], return_delay=0.03 * unit)
+        found: Any = fc.limit_cycle(net)
+        queue = found.mean.queueing_delay.item()
+        return found.period / unit, found.mean.rate.item() * unit, queue / unit, found.loss.item()
+
+    usual = cycle(1.0)
+    assert cycle(2.0**-20) == usual
+    for power in (-6, -3, 3, 6):
+        assert cycle(10.0**power) == pytest.approx(usual, rel=2e-9)
 
 
 def cubic() -> fc.Network:

@@ -317,8 +317,10 @@ def _worst(run: s.State) -> float:
             worst = max(worst, _missed(at(run.node_mark, l), nl))
         if run.pricing:
             price = at(run.node_price, l)
-            least = min(abs(price[0]), abs(price[2 * nl]), abs(price[4 * nl]))
-            worst = max(worst, _missed(price, nl) / (run.rtol + least))
+            a, b, c = abs(price[0]), abs(price[2 * nl]), abs(price[4 * nl])
+            missed = _missed(price, nl)
+            if missed > 0.0:
+                worst = max(worst, missed / (run.rtol * max(a, b, c) + min(a, b, c)))
             if _negative(price, nl):
                 worst = max(worst, 2.0 * run.rtol)
     for i in range(nf):

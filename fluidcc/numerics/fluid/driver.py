@@ -39,6 +39,7 @@ BETWEEN = 4.0
 READ = 4
 TELLING = 0.05  # share of a planned step that tells something about the rest of it
 EPS = 2.220446049250313e-16
+DIGITS = 2.0**43 + 1.0  # times which a number less a part of that leaves its first ten bits
 LET_PASS = 100  # steps of a hair in a row at most
 ATTEMPTS = 2000  # at one step, some times as many as it takes from the longest to the shortest one
 
@@ -73,7 +74,7 @@ def _advance(run: s.State, address: int) -> int:
     pending, mode, near = -1, 0, 1e-6
     h = run.h_next
     end = stop if run.t + 1.05 * h >= stop else run.t + h
-    hmin = 16.0 * EPS * max(abs(run.t), 1e-3)
+    hmin = 16.0 * EPS * max(abs(run.t), 1e-3 * run.natural)
     attempts = 0
     while True:
         h = end - run.t
@@ -86,7 +87,7 @@ def _advance(run: s.State, address: int) -> int:
         if shorter < 1.0:
             run.rejections += 1
             pending = -1
-            run.h_next = shorter * h
+            run.h_next = _coarse(run, shorter * h)
             end = run.t + run.h_next
             continue
         u, index, new = first_event(run, 2.0 if pending < 0 else 1.0 - near)
@@ -195,6 +196,16 @@ def _proportional(before: float, err: float) -> float:
     return math.sqrt(math.sqrt(math.sqrt(math.sqrt(before) / err)))
 
 
+@njit()
+def _coarse(run: s.State, h: float) -> float:
+    """A step to three digits, so that rounding errors, of which error estimates are full, do not
+    decide it: a run in another unit, or on another machine, takes the same steps.
+    """
+    share = h / run.natural
+    upper = DIGITS * share
+    return (upper - (upper - share)) * run.natural
+
+
 @njit(**_ONCE)
 def _finish_step(run: s.State, end: float, stop: float, pending: int, mode: int) -> int:
     h, err = run.h, max(BETWEEN * run.error, 1e-10)
@@ -208,10 +219,12 @@ def _finish_step(run: s.State, end: float, stop: float, pending: int, mode: int)
         factor = LEAP
     # a step cut by an event or breaking point says nothing against the one planned
     cut = pending >= 0 or end >= stop
-    plan = factor * h
+    plan = _coarse(run, factor * h)
     if cut and factor >= 1.0 and plan < run.h_next:
         plan = (
-            run.h_next if h < TELLING * run.h_next else min(run.h_next, SAFETY * err ** (-0.2) * h)
+            run.h_next
+            if h < TELLING * run.h_next
+            else min(run.h_next, _coarse(run, SAFETY * err ** (-0.2) * h))
         )
     run.h_next = plan
     _bound_by_passes(run, run.passes - run.hops_at_once, h)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from numba import config, float64, int64
 
 from fluidcc.numerics.layout import clear
@@ -29,16 +28,16 @@ from .rhs import evaluate
 def _begin(run: s.State, hops: int, first_step: float) -> None:
     """Write the record of the past, apply the changes of time 0 and choose the first step."""
     run.t = 0.0
-    run.h = 1.0
+    run.h = run.natural
     clear(run.slopes, 7 * run.n_states)
-    linear_record(run, 1.0)
+    linear_record(run, run.natural)
     for _ in range(hops + 2):  # what leaves one link enters the next
         evaluate(run, 0.0, run.y, run.scratch, -1, 0, 0, 1)
         for k in range(run.n_switches):
             if run.switch[k] == s.UNDECIDED:
                 run.switch[k] = 1.0 if run.switch_value[k] > 0.0 else 0.0
         keep_node(run, 0)
-        linear_record(run, 1.0)
+        linear_record(run, run.natural)
     run.n_records = 1
     resume(run, 0.0, first_step)
 
@@ -65,13 +64,13 @@ def _first_step(run: s.State) -> float:
     """Hairer, Norsett and Wanner's first guess: a hundredth of the time in which the states would
     double.
     """
-    d0, d1 = 0.0, 0.0
+    d0, d1, unit = 0.0, 0.0, run.natural
     for i in range(run.n_states):
         scale = run.atol[i] + run.rtol * abs(run.y[i])
         d0 = max(d0, abs(run.y[i]) / scale)
-        d1 = max(d1, abs(run.slopes[i]) / scale)
+        d1 = max(d1, unit * abs(run.slopes[i]) / scale)
     guess = 0.01 * d0 / d1 if d0 > 1e-5 and d1 > 1e-5 else 1e-3
-    return min(guess, 0.01 * d1 ** (-0.2) * np.float64(10.0)) if d1 > 1.0 else guess
+    return unit * (min(guess, 0.1 * d1 ** (-0.2)) if d1 > 1.0 else guess)
 
 
 @njit(entry=True)

@@ -89,7 +89,7 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
         # what enters one link is at the next at once: look into the step to come, by the new modes
         if hops:
             keep_node(run, 0)
-            linear_record(run, 1.0)
+            linear_record(run, run.natural)
             last = run.n_records
     keep_node(run, 0)
     copy(run.cursor_start, run.cursor, run.n_nodes)

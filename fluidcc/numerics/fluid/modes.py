@@ -18,7 +18,7 @@ from .step import dense
 TIE = 1e-9
 FINE = 1e-3  # of the resolution of time, to which the change of a switch is located
 SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, not a queue
-SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
+SLACK = 1e-14  # backlog below zero that is rounding, relative to the work of a natural time
 
 
 @njit(forceinline=True)
@@ -85,10 +85,11 @@ def _link_event(run: s.State, link: int) -> tuple[float, int]:
         return _passes(at(block, s.LY), c, 1.0, SURPLUS * c), s.BUSY
     if mode == s.FULL:
         return _passes(at(block, s.LY), c, -1.0, SURPLUS * c), s.BUSY
-    drained = _passes(block, 0.0, -1.0, SLACK * c)
+    slack = SLACK * c * run.natural
+    drained = _passes(block, 0.0, -1.0, slack)
     filled = 2.0
     if run.buffer[link] < 1e300:
-        filled = _passes(block, run.buffer[link], 1.0, SLACK * c)
+        filled = _passes(block, run.buffer[link], 1.0, slack)
     if filled < drained:
         return filled, s.FULL
     return drained, s.EMPTY
@@ -263,13 +264,13 @@ def settle_links(run: s.State, skip: int) -> int:
         b = run.y[run.first_backlog + link]
         y = run.arrival[link]
         c = run.capacity[link]
-        tie = abs(y - c) <= TIE * c
+        tie, slack = abs(y - c) <= TIE * c, SLACK * c * run.natural
         mode = s.BUSY
-        if b <= SLACK * c:
+        if b <= slack:
             mode = s.EMPTY if y < c else s.BUSY
             if tie:
                 mode = old if old != s.HELD and old != s.FULL else s.EMPTY
-        elif b >= run.buffer[link] - SLACK * c:
+        elif b >= run.buffer[link] - slack:
             mode = s.FULL if y > c else s.BUSY
             if tie:
                 mode = old if old == s.FULL else s.BUSY

@@ -61,7 +61,7 @@ def slope(b: float, c: float, d: float, e: float, u: float) -> float:
 @njit()
 def resolution(run: s.State, time: float) -> float:
     """The difference of two instants at `time` that is none."""
-    return run.time_tol * max(1.0, abs(time))
+    return run.time_tol * max(run.natural, abs(time))
 
 
 @njit()

@@ -67,6 +67,7 @@ class State(Layout):
     budget: int  # steps until the driver pauses
     rtol: float
     time_tol: float  # relative resolution of breaking points
+    natural: float  # a time by which others are long or short: near time 0 that resolves them
     t_end: float
     t_stop: float  # where the driver returns to Python, at t_end or before
     h_max: float
