@@ -149,3 +149,20 @@ def cubic() -> fc.Network:
 def test_the_error_of_an_equilibrium_at_a_multiple_root_is_a_bound() -> None:
     rest = fc.equilibrium(cubic())
     assert abs(rest.rate.item() / 2e6 - 1) <= rest.error or np.isnan(rest.error)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="the error of a period that settles slower than geometrically is stated too small",
+)
+def test_the_error_of_a_limit_cycle_that_is_neared_ever_slower_is_a_bound() -> None:
+    """A rate nears A by the cube of its distance at each tick: the multiplier is 1."""
+    x, A, P = symbols("x A P", positive=True)
+    tick = fc.Tick(every=P, update={x: x - (x - A) ** 3 / A**2})
+    law = fc.Source(
+        "Slow", {x: 0}, {"rate": x}, {A: 1e6, P: 0.1}, initial={x: 1.5e6}, lower={x: 0},
+        units={x: "bit/s", A: "bit/s", P: "s"}, ticks=(tick,),
+    )  # fmt: skip
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.01)
+    found: Any = fc.limit_cycle(net.flow("f", law, route=["l"], return_delay=0.03), tol=1e-3)
+    assert not abs(found.mean.rate.item() / 1e6 - 1) > found.error
