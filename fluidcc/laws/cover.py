@@ -4,7 +4,7 @@ and where the expression vanishes at an end, its slopes settle it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import product
@@ -53,9 +53,7 @@ from sympy import (
     false,
     floor,
     fraction,
-    limit,
     log,
-    nan,
     pi,
     sign,
     simplify,
@@ -67,9 +65,9 @@ from sympy import (
     together,
     true,
 )
-from sympy.calculus.accumulationbounds import AccumBounds
 from sympy.codegen.cfunctions import expm1, log1p
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
+from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.numerics.enclosure import Span
@@ -104,7 +102,7 @@ class Enclosing:
         self.like = like
 
     @classmethod
-    def at(cls, point: dict[Symbol, Expr], digits: int) -> Enclosing:
+    def at(cls, point: Mapping[Symbol, Expr], digits: int) -> Enclosing:
         """Return that of one point with exact coordinates, within ``mpmath.workdps(digits)``."""
         one = np.full(1, mpmath.mpf(0), dtype=object)
         made = cls({}, one)
@@ -146,7 +144,7 @@ class Enclosing:
             return (args[0] + -self(pi / 2) if isinstance(f, sin) else args[0]).cos()
         other = {tan: sin, cosh: exp, acos: asin, Abs: Abs, sign: Piecewise, Heaviside: Piecewise}
         if f.func not in other:
-            raise Unsupported(f"of {f.func} no intervals are known")
+            raise Unsupported(f"no intervals are known of {f.func.__name__}")
         (x,) = args[:1]
         if isinstance(f, Abs):
             return abs(x)
@@ -166,25 +164,26 @@ class Enclosing:
             return self(base).rising("sqrt").power(int(power.p))
         return self(base) ** self(power)
 
-    def holds(self, condition: Any) -> tuple[Any, Any]:
-        """Return where a condition surely holds, and where it may."""
+    def holds(self, condition: Any) -> tuple[Any, Any, Any]:
+        """Return where a condition surely holds, where it may, and where it is defined."""
         if condition in (true, false):
             known = np.array([condition is true])
-            return known, known
+            return known, known, np.array([True])
         if isinstance(condition, Not):
-            surely, maybe = self.holds(condition.args[0])
-            return ~maybe, ~surely
+            surely, maybe, sure = self.holds(condition.args[0])
+            return ~maybe, ~surely, sure
         if isinstance(condition, (And, Or)):
-            parts = [self.holds(c) for c in condition.args]
+            surely, maybe, sure = zip(*map(self.holds, condition.args), strict=True)
             join = np.logical_and if isinstance(condition, And) else np.logical_or
-            return reduce(join, [p[0] for p in parts]), reduce(join, [p[1] for p in parts])
+            return reduce(join, surely), reduce(join, maybe), reduce(np.logical_and, sure)
         kind = {Gt: ">", Ge: ">=", Lt: ">", Le: ">=", Eq: "==", Ne: "!="}.get(type(condition))
         if kind is None:
             raise Unsupported(f"{condition} is no comparison")
         left, right = condition.args
         if isinstance(condition, (Lt, Le)):
             left, right = right, left
-        return stands(kind, self(left - right))
+        gap = self(left - right)
+        return *stands(kind, gap), gap.sure
 
 
 def stands(kind: str, gap: Span) -> tuple[Any, Any]:
@@ -261,7 +260,10 @@ class Sign(NamedTuple):
             is_open, fails = self._look(boxes, middle, symbols, slopes)
             if np.any(fails):
                 where = middle[np.argmax(fails)]
-                return Left(boxes, dict(zip(symbols, map(float, where), strict=True)))
+                return Left(
+                    np.concatenate([*done, boxes]),
+                    dict(zip(symbols, map(float, where), strict=True)),
+                )
             boxes, middle = boxes[is_open], middle[is_open]
             narrow = (boxes[..., 1] - boxes[..., 0] <= _NARROW * boxes[..., 1]) | (
                 boxes[..., 1] <= _LEAST
@@ -303,6 +305,10 @@ class Sign(NamedTuple):
 def _spans(boxes: Any, symbols: Sequence[Symbol]) -> dict[Any, Span]:
     sure = np.full(len(boxes), True)
     return {s: Span(boxes[:, k, 0], boxes[:, k, 1], sure) for k, s in enumerate(symbols)}
+
+
+def _on(box: Box) -> Enclosing:
+    return Enclosing(_spans(np.array([[*box.values()]]), list(box)), np.zeros(1))
 
 
 def _by_slopes(
@@ -362,7 +368,7 @@ def continuous(f: Expr, box: Box | None = None) -> bool:
     """Return whether `f` is provably smooth where its symbols are what their assumptions say (and
     within the box).
     """
-    inside = Enclosing(_spans(np.array([[*box.values()]]), list(box)), np.zeros(1)) if box else None
+    inside = _on(box) if box else None
 
     def above(g: Expr, what: str) -> bool:
         if getattr(g, f"is_{what}"):
@@ -388,6 +394,7 @@ def continuous(f: Expr, box: Box | None = None) -> bool:
 # --- where it vanishes at an end, slopes settle it ------------------------------------------------
 
 _DEPTH = 4
+_PRECISIONS = (30, 100, 400)  # digits
 _FEW = 600  # boxes for a slope, and for a first look
 
 
@@ -403,11 +410,11 @@ def forms(kind: str, f: Expr) -> tuple[Expr, ...]:
 
 
 def short(f: Expr) -> tuple[Expr, dict[Expr, Expr]]:
-    """Return `f` with symbols of the same sign for exponentials and powers with large numbers in
-    their exponents, and what they stand for: algebra would write them out.
+    """Return `f` with symbols of the same sign for exponentials, powers, sines and so on with
+    large numbers in their exponents, and what they stand for: algebra would write them out.
     """
     back: dict[Expr, Expr] = {}
-    for g in f.atoms(exp, Pow):
+    for g in f.atoms(exp, Pow, HyperbolicFunction, TrigonometricFunction):
         power = g.args[-1]
         if any(abs(number) > 60 or number.q > 60 for number in power.atoms(Rational)):
             known = {k: True for k in ("positive", "nonnegative", "real") if getattr(g, f"is_{k}")}
@@ -480,8 +487,10 @@ def _from_ends(kind: str, f: Expr, box: Box, depth: int, work: Work) -> bool:
             continue
         others = {k: v for k, v in box.items() if k != s}
         slope = f.diff(s)
-        # With one symbol, a slope that is zero only at single points is enough.
-        wanted = ">=" if not others and slope != 0 else kind
+        # With one symbol, a slope that is zero only at single points is enough: if it is not zero
+        # at one, it is zero nowhere else, as all is analytic.
+        middle = {s: Rational((lo + hi) / 2)}
+        wanted = ">=" if not others and exactly("!=", slope, middle) else kind
         if _begins(kind, f, s, lo, others, work) and _holds(wanted, slope, box, depth - 1, work):
             return True
         if _begins(kind, f, s, hi, others, work) and _holds(wanted, -slope, box, depth - 1, work):
@@ -502,26 +511,39 @@ def _from_ends(kind: str, f: Expr, box: Box, depth: int, work: Work) -> bool:
 def _begins(kind: str, f: Expr, s: Symbol, c: float, others: Box, work: Work) -> bool:
     """Return whether `f` stands as `kind` to zero at s = c; it may be 0 there if s is never c."""
     wanted = ">=" if c == 0 and s.is_positive else kind
+    here = {**others, s: (c, c)}
+    with np.errstate(all="ignore"):
+        sure = _on(here)(f).sure.all()
+    if not sure:
+        return False  # it has no value there, and what it tends to is another question
     place = Rational(c)
-    if place.q <= 1024:
+    if place.q <= 1024 and not short(f)[1] and abs(place.p) <= 1024:
         start = f.subs(s, place)
-        if (not start.is_finite or start.has(AccumBounds)) and not others and c == 0:
-            work.rest -= 500
-            start = _limit(f, s)
         if is_zero(start):
             return wanted == ">="
         if start.is_number:
-            return bool(start.is_extended_positive)
-    left = Sign(wanted, (f,), (), work).left({**others, s: (c, c)}, _FEW)
+            return exactly(wanted, start, {}) is True
+    left = Sign(wanted, (f,), (), work).left(here, _FEW)
     return left.point is None and not len(left.boxes)
 
 
-def _limit(f: Expr, s: Symbol) -> Expr:
-    """Return the limit of `f` at s = 0 from above, or not-a-number."""
-    try:
-        return limit(f, s, 0, "+")
-    except (NotImplementedError, ValueError, TypeError, RecursionError):
-        return nan
+def exactly(kind: str, f: Expr, point: Mapping[Symbol, Expr]) -> bool | None:
+    """Return whether `f` stands as `kind` to zero at a point, and None where that is not known, or
+    a part of `f` is not defined there.
+    """
+    for digits in _PRECISIONS:
+        with mpmath.workdps(digits):
+            gap = Enclosing.at(point, digits)(f)
+            surely, maybe = stands(kind, gap)
+        if not gap.sure.all():
+            return None
+        if surely.all() or not maybe.any():
+            return bool(surely.all())
+    numbers = (number for v in point.values() for number in v.atoms(Rational))
+    long = any(max(abs(number.p), number.q) > 1000 for number in numbers)
+    if short(f)[1] or (long and any(g.exp.free_symbols for g in f.atoms(Pow))):
+        return None  # SymPy would write the powers out
+    return kind in (">=", "==") if is_zero(f.subs(point)) else None
 
 
 def is_zero(value: Expr) -> bool:

@@ -11,6 +11,7 @@ from itertools import combinations, islice, product
 from math import lcm
 from typing import Any, overload
 
+import numpy as np
 from sympy import (
     Add,
     And,
@@ -26,6 +27,7 @@ from sympy import (
     I,
     Integer,
     Le,
+    Limit,
     Lt,
     Ne,
     Or,
@@ -49,6 +51,7 @@ from sympy import (
     together,
     true,
 )
+from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
@@ -61,6 +64,7 @@ from fluidcc.laws.cover import (
     Sign,
     Work,
     continuous,
+    exactly,
     forms,
     pieces,
     short,
@@ -68,7 +72,7 @@ from fluidcc.laws.cover import (
 )
 from fluidcc.laws.law import Law
 from fluidcc.laws.parts import Steady
-from fluidcc.laws.refute import DIGITS, Hunt, exactly, fits
+from fluidcc.laws.refute import DIGITS, Hunt, fits
 from fluidcc.laws.steady import standstills
 from fluidcc.laws.switches import Collector
 from fluidcc.symbols import pi, plain, unfold
@@ -296,7 +300,10 @@ def decide(statement: Any, where: tuple[Any, ...]) -> Verdict:
     """Decide `statement` (relational, expression meaning zero, or And of them) under the
     conditions `where`.
     """
-    statement, where, apart = _without_functions(sympify(statement), where)
+    try:
+        statement, where, apart = _without_functions(sympify(statement), where)
+    except Unsupported as unknown:
+        return Verdict("", statement, "undecided", f"no proof was found: {unknown}")
     if statement is true:
         return Verdict("", statement, "proved", "it follows from the assumptions")
     if isinstance(statement, And):
@@ -316,11 +323,14 @@ def _decided(statement: Any, where: tuple[Any, ...], apart: tuple[Expr, ...]) ->
     try:
         return replace(_Question.of(statement, where, apart).verdict(), statement=statement)
     except Unsupported as unknown:
-        return Verdict("", statement, "undecided", f"no proof was found, and {unknown}")
+        return Verdict("", statement, "undecided", f"no proof was found: {unknown}")
 
 
 def _worst(verdicts: Sequence[Verdict]) -> Verdict:
     return max(verdicts, key=lambda v: _STATUS.index(v.status))
+
+
+_KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")
 
 
 def _without_functions(
@@ -336,10 +346,10 @@ def _without_functions(
     for part in (statement, *where):
         for atom in part.atoms(AppliedUndef, Derivative, Subs) if hasattr(part, "atoms") else ():
             if atom.atoms(AppliedUndef):
-                known = {
-                    k: True for k in ("positive", "nonnegative", "real") if getattr(atom, f"is_{k}")
-                }
-                names[atom] = Symbol(_name(atom), **known or {"real": True})
+                known = {k: getattr(atom, f"is_{k}") for k in _KINDS}
+                names[atom] = Symbol(_name(atom), **{"real": True, **known})
+        if names and hasattr(part, "has") and part.has(ExprWithLimits, Limit):
+            raise Unsupported(f"{part} has a function of which all values count")
 
     def rename(f: Any) -> Any:
         if not names or not hasattr(f, "args"):
@@ -408,6 +418,9 @@ class _Question:
     def verdict(self) -> Verdict:
         """Return what is found: by points, by algebra, by covering the domain, in this order."""
         conditions = list(self.where)
+        for s in self.gap.free_symbols:
+            if s.is_extended_real is False or s.is_finite is False:
+                raise Unsupported(f"{s} is no real number")
         if not self.gap.free_symbols.union(*(f.free_symbols for _, f in conditions)):
             holds = all(exactly(kind, f, {}) for kind, f in conditions)
             known = exactly(self.kind, self.gap, {}) if holds else None
@@ -435,6 +448,8 @@ class _Question:
         collect = Collector("the statement")
         gap = collect.rewrite(_comparing(self.gap))
         where = [(kind, collect.rewrite(_comparing(f))) for kind, f in self.where]
+        if self.gap.free_symbols.union(*(f.free_symbols for _, f in self.where)) & {*collect.modes}:
+            raise Unsupported(f"{collect.modes} are symbols that are used for its branches")
         if len(collect.switches) > _MOST_SWITCHES:
             yield self.gap, list(self.where)
             return
@@ -514,7 +529,7 @@ class _Question:
 
     def _covered(self, hunt: Hunt) -> Verdict:
         """Return the verdict on an inequality after its domain was covered with boxes."""
-        if found := hunt.descend() or hunt.touching([hunt.least[1]]):
+        if found := hunt.descend() or hunt.touching():
             return self._refuted(found)
         size, parts, near, work = 0.0, 0, [], Work(_WORK)
         few = len(hunt.symbols) <= _MOST_SYMBOLS and hunt.gap.count_ops() < 400
@@ -544,10 +559,11 @@ class _Question:
         at = {**at, **{s: float(f.subs(at)) for s, f in hunt.values.items()}}
         known = self.gap.free_symbols
         where = ", ".join(f"{plain(s)} = {v:.3g}" for s, v in at.items() if s in known)
-        how = (
-            f"no proof was found; it holds at {hunt.tried} points of all sizes, and the smallest "
-            f"gap found from several starts is {gap:.3g} at {where}"
-        )
+        how = f"no proof was found; it holds at {hunt.held} of {hunt.tried} points of all sizes"
+        if hunt.held < hunt.tried:
+            how += ", and floats do not tell at the others"
+        if gap < np.inf:
+            how += f"; the smallest gap that they tell is {gap:.3g} at {where}"
         if share is not None:
             how += f"; intervals prove it but on a share {share:.1g} of the domain"
         thin = share is not None and share < _THIN
@@ -667,7 +683,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     ----------
     statement : Law, Formula, relational, Expr or And
         An expression means that it is zero. Symbols range over what their assumptions say, and an
-        undefined function (``Function("R", positive=True)(x)``) over all smooth ones.
+        undefined function (``Function("R", positive=True)(x)``) over all smooth ones; without any,
+        they are real.
     where : iterable of relational
         Conditions under which the statement, or every claim of a law or formula, is meant; all of
         them hold.

@@ -28,36 +28,17 @@ from sympy import (
     together,
 )
 
-from fluidcc.laws.cover import Condition, Enclosing, exact_near, is_zero, short, stands
+from fluidcc.laws.cover import Condition, Enclosing, exact_near, short, stands
 from fluidcc.numerics.enclosure import Span
 
 Point = dict[Symbol, Expr]
 """A value for each symbol, exactly."""
 
 DIGITS = 50
-_PRECISIONS = (30, 100, 400)
 _DECADES = (1.0, 6.0, 30.0, 120.0)
 _EACH = 120  # random points of each
 TRIES = 12  # of those that floats leave open
 _STARTS, _AROUND, _ROUNDS = 8, 12, 70  # to make the gap small
-
-
-def exactly(kind: str, f: Expr, point: Point) -> bool | None:
-    """Return whether `f` stands as `kind` to zero at a point, and None where that is not known, or
-    a part of `f` is not defined there.
-    """
-    for digits in _PRECISIONS:
-        with mpmath.workdps(digits):
-            gap = Enclosing.at(point, digits)(f)
-            surely, maybe = stands(kind, gap)
-        if not gap.sure.all():
-            break
-        if surely.all() or not maybe.any():
-            return bool(surely.all())
-    else:
-        if is_zero(f.subs(point)):
-            return kind in (">=", "==")
-    return None
 
 
 def fits(symbol: Symbol, value: Expr) -> bool:
@@ -83,8 +64,10 @@ class Hunt:
         Whether the statement provably fails there.
     tried : int
         At how many points its conditions held and both sides were defined.
+    held : int
+        At how many of them it holds as far as floats tell.
     least : (float, point)
-        The smallest gap found, and where.
+        The smallest gap of these, and where.
     starts : list of array
         From where a small gap is looked for.
     open : list of points
@@ -97,6 +80,7 @@ class Hunt:
     values: Mapping[Symbol, Expr]
     fails: Callable[[Point], bool]
     tried: int = 0
+    held: int = 0
     least: tuple[float, dict[Symbol, float]] = (np.inf, {})
     starts: list[NDArray[np.float64]] = field(default_factory=list)
     open: list[dict[Symbol, float]] = field(default_factory=list)
@@ -160,8 +144,10 @@ class Hunt:
 
     def _look(self, points: NDArray[np.float64], start: bool = False) -> Point | None:
         gap, surely, maybe = self._values(points)
+        holds, may = stands(self.kind, gap)
         self.tried += int(np.sum(surely))
-        wrong, unclear = maybe & ~stands(self.kind, gap)[1], maybe & ~stands(self.kind, gap)[0]
+        self.held += int(np.sum(surely & holds))
+        wrong, unclear = maybe & ~may, maybe & ~holds
         with np.errstate(divide="ignore"):  # the simplest first
             simple = np.argsort(np.sum(np.abs(np.log(np.abs(points))), axis=1), kind="stable")
         order = [i for i in simple if wrong[i]][:TRIES]
@@ -172,12 +158,10 @@ class Hunt:
                 return found
             self.open.append(point)
         middle = _middle(gap, surely)
-        if np.any(surely) and middle.min() < self.least[0]:
-            at = points[np.argmin(middle)]
-            self.least = (
-                float(middle.min()),
-                dict(zip(self.symbols, map(float, at), strict=True)),
-            )
+        known = np.where(surely & holds, np.abs(middle), np.inf)
+        if len(known) and known.min() < self.least[0]:
+            at = points[np.argmin(known)]
+            self.least = float(known.min()), dict(zip(self.symbols, map(float, at), strict=True))
         if start:
             with np.errstate(all="ignore"):
                 relative = middle / self._scale(points)

@@ -14,7 +14,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-_INF, _MOST = np.inf, np.finfo(float).max
+_INF, _MOST, _TINY = np.inf, np.finfo(float).max, 5e-324
 RISING = {
     "exp": (-_INF, _INF), "expm1": (-_INF, _INF), "log": (0.0, _INF), "log1p": (-1.0, _INF),
     "sqrt": (0.0, _INF), "sinh": (-_INF, _INF), "cosh": (0.0, _INF), "tanh": (-_INF, _INF),
@@ -23,6 +23,7 @@ RISING = {
 }  # fmt: skip
 """Functions that rise where they are defined, by NumPy's names, with the ends of where that is."""
 _POLES = ("log", "log1p", "arctanh")  # they have no value at those ends
+_LARGE = 2**31  # powers beyond have a sign, but no size
 _VAST = 1e7  # mpmath's numbers get too long where such a number is in an exponent
 
 
@@ -61,9 +62,9 @@ class Span:
             slack = mpmath.mpf(2) ** (8 - mpmath.mp.prec)
             lo, hi = lo - abs(lo) * slack, hi + abs(hi) * slack
         elif ulps:
-            lo, hi, grow = np.minimum(lo, _MOST), np.maximum(hi, -_MOST), (ulps - 1) * 2.0**-52
-            lo = np.nextafter(lo - grow * np.abs(lo) if grow else lo, -_INF)
-            hi = np.nextafter(hi + grow * np.abs(hi) if grow else hi, _INF)
+            lo, hi, more = np.minimum(lo, _MOST), np.maximum(hi, -_MOST), ulps - 1
+            lo = np.nextafter(lo - more * (2.0**-52 * np.abs(lo) + _TINY) if more else lo, -_INF)
+            hi = np.nextafter(hi + more * (2.0**-52 * np.abs(hi) + _TINY) if more else hi, _INF)
         self.lo, self.hi, self.sure = lo, hi, sure
 
     @classmethod
@@ -75,13 +76,10 @@ class Span:
             try:
                 near = float(value)
             except OverflowError:
-                near = _MOST if value > 0 else -_MOST
-            exact = Fraction(near) == value
+                near = _INF if value > 0 else -_INF
+            exact = abs(near) < _INF and Fraction(near) == value
         full = np.array([near], dtype=object if many else float)
-        beyond = not exact and abs(near) == _MOST
-        low = full * _INF if beyond and near < 0 else full
-        high = full * _INF if beyond and near > 0 else full
-        return cls(low, high, np.array([True]), 0 if exact or beyond else 1)
+        return cls(full, full, np.array([True]), 0 if exact else 1)
 
     def __neg__(self) -> Span:
         return Span(-self.hi, -self.lo, self.sure)
@@ -109,14 +107,22 @@ class Span:
         if n < 0:
             return self.power(-n).inverse()
         base = self if n % 2 else abs(self)
+        if n > _LARGE:
+            return Span(np.where(base.lo < 0, -_INF, 0.0), np.where(base.hi > 0, _INF, 0.0),
+                        self.sure)  # fmt: skip
         return Span(base.lo**n, base.hi**n, self.sure, 1 if n == 1 else 16)
 
     def __pow__(self, other: Span) -> Span:
-        """Return x**y for x of at least 0, and above it where y is not."""
+        """Return x**y for x of at least 0, and above it where y is not.
+
+        Of a negative x it may be real where y is whole, and is not known.
+        """
         found = (self.rising("log") * other).rising("exp")
         good = (self.lo > 0) | ((self.lo == 0) & (other.lo > 0))
-        found.sure = self.sure & other.sure & good
-        return found
+        ceil = np.frompyfunc(mpmath.ceil, 1, 1) if other.lo.dtype == object else np.ceil
+        unknown = (self.lo < 0) & (ceil(other.lo) <= other.hi)
+        lo, hi = np.where(unknown, -_INF, found.lo), np.where(unknown, _INF, found.hi)
+        return Span(lo, hi, self.sure & other.sure & good)
 
     def __abs__(self) -> Span:
         ends = np.abs(self.lo), np.abs(self.hi)
@@ -160,17 +166,18 @@ class Span:
         return found
 
     @staticmethod
-    def chosen(cases: list[tuple[Span, Any, Any]]) -> Span:
+    def chosen(cases: list[tuple[Span, Any, Any, Any]]) -> Span:
         """Return the value of the first case whose condition holds.
 
-        Each case has its value, where its condition surely holds, and where it may.
+        Each case has its value, where its condition surely holds, where it may, and where it is
+        defined.
         """
         lo, hi, sure = np.array(_INF), np.array(-_INF), np.array(True)
-        left = True  # whether no earlier case surely holds
-        for value, surely, maybe in cases:
+        left = np.array(True)  # whether no earlier case surely holds
+        for value, surely, maybe, known in cases:
             here = left & maybe
             lo = np.where(here, np.minimum(lo, value.lo), lo)
             hi = np.where(here, np.maximum(hi, value.hi), hi)
-            sure = sure & (value.sure | ~here)
+            sure = sure & (value.sure | ~here) & (known | ~left)
             left = left & ~surely
         return Span(lo, hi, sure & ~left)
