@@ -6,68 +6,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import combinations, islice, product
-from math import lcm
+from itertools import islice, product
 from typing import Any, overload
 
 import numpy as np
 from sympy import (
-    Add,
     And,
     Basic,
-    Derivative,
-    Dummy,
     Eq,
     Expr,
     Float,
-    Ge,
-    Gt,
-    Heaviside,
-    I,
     Integer,
-    Le,
-    Limit,
-    Lt,
     Ne,
-    Or,
-    Piecewise,
-    Poly,
-    Pow,
     Rational,
-    Subs,
     Symbol,
-    cancel,
-    expand,
-    expand_log,
-    factor,
     false,
     fraction,
     latex,
-    powsimp,
-    sign,
-    simplify,
     sympify,
     together,
     true,
 )
-from sympy.concrete.expr_with_limits import ExprWithLimits
-from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError, Unsupported
 from fluidcc.base.tables import in_html
+from fluidcc.laws.algebra import OPPOSITE, by_squares, rises, settled, substituted, with_conditions
+from fluidcc.laws.asked import comparing, oriented, without_functions
 from fluidcc.laws.cover import (
     BOXES,
     Condition,
     Sign,
     Work,
-    continuous,
     exactly,
     forms,
     pieces,
-    short,
     unsettled,
 )
 from fluidcc.laws.law import Law
@@ -125,166 +99,6 @@ class Verdict:
         return Proof((self,))._repr_html_()
 
 
-# --- algebra: signs and zeros that follow from assumptions and conditions -------------------------
-
-
-# What the negative of an expression must not be for it to stand so.
-_OPPOSITE = {">": ">=", ">=": ">"}
-
-
-def _forms(f: Expr) -> Iterator[Expr]:
-    """Yield `f` in ever more simplified forms, the cheap ones first."""
-    yield f
-    g = together(f)
-    yield g
-    yield cancel(g)
-    yield expand(fraction(g)[0])
-    yield powsimp(expand_log(expand(f)))
-    yield simplify(f)
-
-
-@lru_cache(maxsize=4096)
-def settled(kind: str, f: Expr) -> bool:
-    """Return whether `f` (= left - right), where defined, provably stands as `kind` to zero."""
-    f, _ = short(_without_roots(f))
-    if kind == "==":
-        return any(g == 0 for g in _forms(f))
-    return any(
-        _has_sign(kind, above, below)
-        for g in (f, cancel(together(f)), simplify(f))
-        for above, below in [fraction(together(g))]
-        for above in (above, expand(above), factor(above))
-    )
-
-
-def _without_roots(f: Expr) -> Expr:
-    """Return `f` with the square of another symbol for each positive one of which there are roots,
-    and so on: it has the same values.
-    """
-    for s in sorted(f.free_symbols, key=str):
-        if s.is_nonnegative and not s.is_integer:
-            powers = [g.exp.q for g in f.atoms(Pow) if g.base == s and g.exp.is_Rational]
-            if (degree := lcm(*map(int, powers))) > 1:
-                f = f.subs(s, Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero) ** degree)
-    return f
-
-
-def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
-    """Return whether above/below, with a denominator that is not zero where it counts, has the sign
-    wanted.
-    """
-    if kind == "!=":
-        return bool(above.is_nonzero)
-    below = factor(below)
-    if below.is_nonnegative:
-        return bool(above.is_positive if kind == ">" else above.is_nonnegative)
-    if below.is_nonpositive:
-        return bool(above.is_negative if kind == ">" else above.is_nonpositive)
-    return False
-
-
-def rises(kind: str, f: Expr, depth: int = 3) -> bool:
-    """Return whether `f` begins at or above zero as a positive symbol does, and then rises."""
-    if not continuous(f):
-        return False
-    for s in sorted(f.free_symbols, key=str):
-        # A slope above zero inside an interval is enough, so strictness needs only s > 0.
-        if s.is_integer or not (s.is_positive if kind == ">" else s.is_nonnegative):
-            continue
-        start = f.subs(s, 0)
-        if not start.is_finite or not settled(">=", start):
-            continue
-        slope = f.diff(s)
-        if settled(kind, slope) or (depth > 1 and rises(kind, slope, depth - 1)):
-            return True
-    return False
-
-
-def _by_squares(kind: str, f: Expr, depth: int = 3) -> bool:
-    """Return whether `f`, of second degree in a real symbol, is as wanted where it is least."""
-    above, below = fraction(together(f))
-    if not below.is_positive:
-        return False
-    for s in sorted(above.free_symbols, key=str):
-        if not (s.is_real and above.is_polynomial(s)):
-            continue
-        parts = Poly(above, s).all_coeffs()
-        if len(parts) == 3 and settled(">", parts[0]):
-            least = expand(4 * parts[0] * parts[2] - parts[1] ** 2)
-            if settled(kind, least) or (depth > 1 and _by_squares(kind, least, depth - 1)):
-                return True
-    return False
-
-
-def _impossible(kind: str, f: Expr) -> bool:
-    if kind in _OPPOSITE:
-        return settled(_OPPOSITE[kind], -f)
-    return bool(factor(together(f)).is_nonzero if kind == "==" else settled("==", f))
-
-
-Assumed = tuple[Expr, list[Condition], dict[Symbol, Expr]]
-"""An expression, the conditions that remain, and what was put for symbols."""
-
-
-def with_conditions(f: Expr, conditions: list[Condition]) -> Iterator[Expr | None]:
-    """Yield `f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive
-    number).
-
-    None means that the conditions contradict one another.
-    """
-    if any(_impossible(kind, g) for kind, g in conditions):
-        yield None
-        return
-    yield f
-    exact = [("==" if kind == ">=" and settled(">=", -g) else kind, g) for kind, g in conditions]
-    for g, rest, _ in _substituted(f, exact, {}):
-        yield from with_conditions(g, rest)
-
-
-def _substituted(
-    f: Expr, conditions: list[Condition], values: dict[Symbol, Expr]
-) -> Iterator[Assumed]:
-    """Yield `f` with one of the conditions made into assumptions, in each way that there is."""
-    for k, (kind, condition) in enumerate(conditions):
-        for s in sorted(condition.free_symbols, key=str):
-            value = None if kind == "!=" else _bounded(s, kind, condition)
-            if value is not None:
-                rest = [
-                    (other, g.subs(s, value)) for i, (other, g) in enumerate(conditions) if i != k
-                ]
-                if s.is_positive and not value.is_positive:
-                    rest.append((">", value))
-                elif s.is_nonnegative and not value.is_nonnegative:
-                    rest.append((">=", value))
-                put = {z: g.subs(s, value) for z, g in values.items()} | {s: value}
-                yield f.subs(s, value), rest, put
-
-
-def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
-    """Return the general value of `s` for which `condition`, linear in it, is as `kind` to zero;
-    None if it is not linear.
-    """
-    above, below = fraction(together(condition))
-    above = expand(above)
-    slope, rest = above.coeff(s, 1), above.coeff(s, 0)
-    if slope.has(s) or rest.has(s) or below.has(s) or expand(above - slope * s - rest) != 0:
-        return None
-    if kind == "==":
-        return -rest / slope if slope.is_nonzero else None
-    direction = slope / below
-    if not (direction.is_positive or direction.is_negative):
-        return None
-    bound = -rest / slope
-    if direction.is_negative and s.is_positive and bound.is_positive:
-        return bound / (1 + _excess(kind))
-    excess = _excess(kind)
-    return -rest / slope + (excess if direction.is_positive else -excess)
-
-
-def _excess(kind: str) -> Symbol:
-    return Dummy("d", positive=True) if kind == ">" else Dummy("d", nonnegative=True)
-
-
 # --- decide a relation between expressions --------------------------------------------------------
 
 
@@ -301,7 +115,7 @@ def decide(statement: Any, where: tuple[Any, ...]) -> Verdict:
     conditions `where`.
     """
     try:
-        statement, where, apart = _without_functions(sympify(statement), where)
+        statement, where, apart = without_functions(sympify(statement), where)
     except Unsupported as unknown:
         return Verdict("", statement, "undecided", f"no proof was found: {unknown}")
     if statement is true:
@@ -330,61 +144,6 @@ def _worst(verdicts: Sequence[Verdict]) -> Verdict:
     return max(verdicts, key=lambda v: _STATUS.index(v.status))
 
 
-_KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")
-
-
-def _without_functions(
-    statement: Any, where: tuple[Any, ...]
-) -> tuple[Any, tuple[Any, ...], tuple[Expr, ...]]:
-    """Return the same with a symbol for every value and derivative of an undefined function, such
-    as R(x) and R'(x), and what must not be zero for them to be free of one another.
-
-    A smooth function can have any values and slopes at different points, so what holds for all such
-    numbers holds for all functions, and the other way round.
-    """
-    names: dict[Any, Symbol] = {}
-    for part in (statement, *where):
-        for atom in part.atoms(AppliedUndef, Derivative, Subs) if hasattr(part, "atoms") else ():
-            if atom.atoms(AppliedUndef):
-                known = {k: getattr(atom, f"is_{k}") for k in _KINDS}
-                names[atom] = Symbol(_name(atom), **{"real": True, **known})
-        if names and hasattr(part, "has") and part.has(ExprWithLimits, Limit):
-            raise Unsupported(f"{part} has a function of which all values count")
-
-    def rename(f: Any) -> Any:
-        if not names or not hasattr(f, "args"):
-            return f
-        if isinstance(f, And):
-            return And(*map(rename, f.args), evaluate=False)
-        if isinstance(f, Relational):
-            return f.func(*map(rename, f.args), evaluate=False)
-        # Derivatives first: the function inside them would otherwise be replaced alone.
-        for atom in sorted(
-            names, key=lambda a: -a.count_ops() - 10 * isinstance(a, (Derivative, Subs))
-        ):
-            f = f.xreplace({atom: names[atom]})
-        return f
-
-    places = {(g.func, *map(rename, g.args)) for atom in names for g in atom.atoms(AppliedUndef)}
-    apart = [
-        Add(*((a - b) ** 2 for a, b in zip(one[1:], other[1:], strict=True)))
-        for one, other in combinations(places, 2)
-        if one[0] == other[0] and len(one) == len(other)
-    ]
-    # What may be zero has no slope there.
-    apart += [s for atom, s in names.items() if s.is_nonnegative and not s.is_positive]
-    return rename(statement), tuple(map(rename, where)), tuple(apart)
-
-
-def _name(atom: Any) -> str:
-    if isinstance(atom, Subs):
-        return f"{_name(atom.expr).split('(')[0]}({atom.point[0]})"
-    if isinstance(atom, Derivative):
-        f = atom.expr
-        return f"{f.func}{chr(39) * atom.derivative_count}({', '.join(map(str, f.args))})"
-    return str(atom)
-
-
 @dataclass(frozen=True)
 class _Question:
     """left = right, or left > right (strictly or not), under conditions that left > right of
@@ -400,7 +159,7 @@ class _Question:
     def of(
         cls, relation: Relational, where: tuple[Any, ...], apart: tuple[Expr, ...] = ()
     ) -> _Question:
-        kind, gap = _oriented(relation)
+        kind, gap = oriented(relation)
         conditions = []
         for condition in where:
             for part in condition.args if isinstance(condition, And) else (condition,):
@@ -412,7 +171,7 @@ class _Question:
                         "all hold, such as [p > 2*q, q < 1]"
                     )
                 elif part is not true:
-                    conditions.append(_oriented(part))
+                    conditions.append(oriented(part))
         return cls(kind, gap, tuple(conditions), apart)
 
     def verdict(self) -> Verdict:
@@ -446,8 +205,8 @@ class _Question:
     def _branches(self) -> Iterator[tuple[Expr, list[Condition]]]:
         """Yield the gap and the conditions with every kink decided, in each way in which it can."""
         collect = Collector("the statement")
-        gap = collect.rewrite(_comparing(self.gap))
-        where = [(kind, collect.rewrite(_comparing(f))) for kind, f in self.where]
+        gap = collect.rewrite(comparing(self.gap))
+        where = [(kind, collect.rewrite(comparing(f))) for kind, f in self.where]
         if self.gap.free_symbols.union(*(f.free_symbols for _, f in self.where)) & {*collect.modes}:
             raise Unsupported(f"{collect.modes} are symbols that are used for its branches")
         if len(collect.switches) > _MOST_SWITCHES:
@@ -466,7 +225,7 @@ class _Question:
         for f in islice(with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return Verdict("", None, "undecided", _CONTRADICTORY)
-            if settled(self.kind, f) or (self.kind in _OPPOSITE and self._ordered(f)):
+            if settled(self.kind, f) or (self.kind in OPPOSITE and self._ordered(f)):
                 how = (
                     "the difference simplifies to zero"
                     if self.kind == "=="
@@ -482,7 +241,7 @@ class _Question:
         others = forms(self.kind, f)
         return (
             any(settled(self.kind, g) for g in others[1:])
-            or _by_squares(self.kind, f)
+            or by_squares(self.kind, f)
             or any(rises(self.kind, g) for g in others)
         )
 
@@ -490,7 +249,7 @@ class _Question:
         """Return a search with as many conditions as possible made into assumptions."""
         f, rest, values = gap, conditions, dict[Symbol, Expr]()
         for _ in conditions:
-            put = next(_substituted(f, rest, values), (f, rest, values))
+            put = next(substituted(f, rest, values), (f, rest, values))
             if sum(g.count_ops() for g in (put[0], *(g for _, g in put[1]))) > _LONG:
                 break
             f, rest, values = put
@@ -585,36 +344,6 @@ def _number(value: Expr) -> Any:
     """Return a float where that is the exact value, else the exact value."""
     near = float(value)
     return near if value.is_Rational and Rational(near) == value else value
-
-
-def _comparing(f: Expr) -> Expr:
-    """Return `f` with signs, steps and equalities in conditions written in comparisons."""
-    f = f.replace(lambda g: isinstance(g, (sign, Heaviside)), _three_ways)
-
-    def compared(relation: Any) -> Any:
-        a, b = relation.args
-        return And(a >= b, a <= b) if isinstance(relation, Eq) else Or(a > b, a < b)
-
-    return f.xreplace({g: compared(g) for g in f.atoms(Eq, Ne)})
-
-
-def _three_ways(f: Any) -> Expr:
-    x, at_zero = f.args[0], f.func(Integer(0), *f.args[1:])
-    return Piecewise((1, x > 0), (-1 if isinstance(f, sign) else 0, x < 0), (at_zero, True))
-
-
-def _oriented(relation: Relational) -> Condition:
-    """Return how left - right, or right - left, is to stand to zero, and it with exact numbers."""
-    left, right = (
-        side.xreplace({v: Rational(v) for v in side.atoms(Float)})
-        for side in (unfold(relation.lhs), unfold(relation.rhs))
-    )
-    if (left - right).has(I):  # products of conjugates are real when they are multiplied out
-        above, below = fraction(together(left - right))
-        left, right = expand(above) / expand(below), Integer(0)
-    kinds = {Eq: "==", Ne: "!=", Gt: ">", Ge: ">=", Lt: "<", Le: "<="}
-    kind = kinds[type(relation)]
-    return (kind.replace("<", ">"), right - left) if "<" in kind else (kind, left - right)
 
 
 # --- the claims of laws and formulas --------------------------------------------------------------

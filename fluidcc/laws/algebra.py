@@ -1,0 +1,185 @@
+"""Signs and zeros that follow from assumptions and conditions, by algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import lcm
+
+from sympy import (
+    Dummy,
+    Expr,
+    Poly,
+    Pow,
+    Symbol,
+    cancel,
+    expand,
+    expand_log,
+    factor,
+    fraction,
+    powsimp,
+    simplify,
+    together,
+)
+
+from fluidcc.laws.cover import (
+    Condition,
+    continuous,
+    short,
+)
+
+# What the negative of an expression must not be for it to stand so.
+OPPOSITE = {">": ">=", ">=": ">"}
+
+
+def _forms(f: Expr) -> Iterator[Expr]:
+    """Yield `f` in ever more simplified forms, the cheap ones first."""
+    yield f
+    g = together(f)
+    yield g
+    yield cancel(g)
+    yield expand(fraction(g)[0])
+    yield powsimp(expand_log(expand(f)))
+    yield simplify(f)
+
+
+@lru_cache(maxsize=4096)
+def settled(kind: str, f: Expr) -> bool:
+    """Return whether `f` (= left - right), where defined, provably stands as `kind` to zero."""
+    f, _ = short(_without_roots(f))
+    if kind == "==":
+        return any(g == 0 for g in _forms(f))
+    return any(
+        _has_sign(kind, above, below)
+        for g in (f, cancel(together(f)), simplify(f))
+        for above, below in [fraction(together(g))]
+        for above in (above, expand(above), factor(above))
+    )
+
+
+def _without_roots(f: Expr) -> Expr:
+    """Return `f` with the square of another symbol for each positive one of which there are roots,
+    and so on: it has the same values.
+    """
+    for s in sorted(f.free_symbols, key=str):
+        if s.is_nonnegative and not s.is_integer:
+            powers = [g.exp.q for g in f.atoms(Pow) if g.base == s and g.exp.is_Rational]
+            if (degree := lcm(*map(int, powers))) > 1:
+                f = f.subs(s, Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero) ** degree)
+    return f
+
+
+def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
+    """Return whether above/below, with a denominator that is not zero where it counts, has the sign
+    wanted.
+    """
+    if kind == "!=":
+        return bool(above.is_nonzero)
+    below = factor(below)
+    if below.is_nonnegative:
+        return bool(above.is_positive if kind == ">" else above.is_nonnegative)
+    if below.is_nonpositive:
+        return bool(above.is_negative if kind == ">" else above.is_nonpositive)
+    return False
+
+
+def rises(kind: str, f: Expr, depth: int = 3) -> bool:
+    """Return whether `f` begins at or above zero as a positive symbol does, and then rises."""
+    if not continuous(f):
+        return False
+    for s in sorted(f.free_symbols, key=str):
+        # A slope above zero inside an interval is enough, so strictness needs only s > 0.
+        if s.is_integer or not (s.is_positive if kind == ">" else s.is_nonnegative):
+            continue
+        start = f.subs(s, 0)
+        if not start.is_finite or not settled(">=", start):
+            continue
+        slope = f.diff(s)
+        if settled(kind, slope) or (depth > 1 and rises(kind, slope, depth - 1)):
+            return True
+    return False
+
+
+def by_squares(kind: str, f: Expr, depth: int = 3) -> bool:
+    """Return whether `f`, of second degree in a real symbol, is as wanted where it is least."""
+    above, below = fraction(together(f))
+    if not below.is_positive:
+        return False
+    for s in sorted(above.free_symbols, key=str):
+        if not (s.is_real and above.is_polynomial(s)):
+            continue
+        parts = Poly(above, s).all_coeffs()
+        if len(parts) == 3 and settled(">", parts[0]):
+            least = expand(4 * parts[0] * parts[2] - parts[1] ** 2)
+            if settled(kind, least) or (depth > 1 and by_squares(kind, least, depth - 1)):
+                return True
+    return False
+
+
+def _impossible(kind: str, f: Expr) -> bool:
+    if kind in OPPOSITE:
+        return settled(OPPOSITE[kind], -f)
+    return bool(factor(together(f)).is_nonzero if kind == "==" else settled("==", f))
+
+
+Assumed = tuple[Expr, list[Condition], dict[Symbol, Expr]]
+"""An expression, the conditions that remain, and what was put for symbols."""
+
+
+def with_conditions(f: Expr, conditions: list[Condition]) -> Iterator[Expr | None]:
+    """Yield `f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive
+    number).
+
+    None means that the conditions contradict one another.
+    """
+    if any(_impossible(kind, g) for kind, g in conditions):
+        yield None
+        return
+    yield f
+    exact = [("==" if kind == ">=" and settled(">=", -g) else kind, g) for kind, g in conditions]
+    for g, rest, _ in substituted(f, exact, {}):
+        yield from with_conditions(g, rest)
+
+
+def substituted(
+    f: Expr, conditions: list[Condition], values: dict[Symbol, Expr]
+) -> Iterator[Assumed]:
+    """Yield `f` with one of the conditions made into assumptions, in each way that there is."""
+    for k, (kind, condition) in enumerate(conditions):
+        for s in sorted(condition.free_symbols, key=str):
+            value = None if kind == "!=" else _bounded(s, kind, condition)
+            if value is not None:
+                rest = [
+                    (other, g.subs(s, value)) for i, (other, g) in enumerate(conditions) if i != k
+                ]
+                if s.is_positive and not value.is_positive:
+                    rest.append((">", value))
+                elif s.is_nonnegative and not value.is_nonnegative:
+                    rest.append((">=", value))
+                put = {z: g.subs(s, value) for z, g in values.items()} | {s: value}
+                yield f.subs(s, value), rest, put
+
+
+def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
+    """Return the general value of `s` for which `condition`, linear in it, is as `kind` to zero;
+    None if it is not linear.
+    """
+    above, below = fraction(together(condition))
+    above = expand(above)
+    slope, rest = above.coeff(s, 1), above.coeff(s, 0)
+    if slope.has(s) or rest.has(s) or below.has(s) or expand(above - slope * s - rest) != 0:
+        return None
+    if kind == "==":
+        return -rest / slope if slope.is_nonzero else None
+    direction = slope / below
+    if not (direction.is_positive or direction.is_negative):
+        return None
+    bound = -rest / slope
+    if direction.is_negative and s.is_positive and bound.is_positive:
+        return bound / (1 + _excess(kind))
+    excess = _excess(kind)
+    return -rest / slope + (excess if direction.is_positive else -excess)
+
+
+def _excess(kind: str) -> Symbol:
+    return Dummy("d", positive=True) if kind == ">" else Dummy("d", nonnegative=True)

@@ -1,0 +1,126 @@
+"""A statement as it is asked: relations in exact numbers, in symbols for values of functions."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+from sympy import (
+    Add,
+    And,
+    Derivative,
+    Eq,
+    Expr,
+    Float,
+    Ge,
+    Gt,
+    Heaviside,
+    I,
+    Integer,
+    Le,
+    Limit,
+    Lt,
+    Ne,
+    Or,
+    Piecewise,
+    Rational,
+    Subs,
+    Symbol,
+    expand,
+    fraction,
+    sign,
+    together,
+)
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
+
+from fluidcc.base.errors import Unsupported
+from fluidcc.laws.cover import (
+    Condition,
+)
+from fluidcc.symbols import unfold
+
+_KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")
+
+
+def without_functions(
+    statement: Any, where: tuple[Any, ...]
+) -> tuple[Any, tuple[Any, ...], tuple[Expr, ...]]:
+    """Return the same with a symbol for every value and derivative of an undefined function, such
+    as R(x) and R'(x), and what must not be zero for them to be free of one another.
+
+    A smooth function can have any values and slopes at different points, so what holds for all such
+    numbers holds for all functions, and the other way round.
+    """
+    names: dict[Any, Symbol] = {}
+    for part in (statement, *where):
+        for atom in part.atoms(AppliedUndef, Derivative, Subs) if hasattr(part, "atoms") else ():
+            if atom.atoms(AppliedUndef):
+                known = {k: getattr(atom, f"is_{k}") for k in _KINDS}
+                names[atom] = Symbol(_name(atom), **{"real": True, **known})
+        if names and hasattr(part, "has") and part.has(ExprWithLimits, Limit):
+            raise Unsupported(f"{part} has a function of which all values count")
+
+    def rename(f: Any) -> Any:
+        if not names or not hasattr(f, "args"):
+            return f
+        if isinstance(f, And):
+            return And(*map(rename, f.args), evaluate=False)
+        if isinstance(f, Relational):
+            return f.func(*map(rename, f.args), evaluate=False)
+        # Derivatives first: the function inside them would otherwise be replaced alone.
+        for atom in sorted(
+            names, key=lambda a: -a.count_ops() - 10 * isinstance(a, (Derivative, Subs))
+        ):
+            f = f.xreplace({atom: names[atom]})
+        return f
+
+    places = {(g.func, *map(rename, g.args)) for atom in names for g in atom.atoms(AppliedUndef)}
+    apart = [
+        Add(*((a - b) ** 2 for a, b in zip(one[1:], other[1:], strict=True)))
+        for one, other in combinations(places, 2)
+        if one[0] == other[0] and len(one) == len(other)
+    ]
+    # What may be zero has no slope there.
+    apart += [s for atom, s in names.items() if s.is_nonnegative and not s.is_positive]
+    return rename(statement), tuple(map(rename, where)), tuple(apart)
+
+
+def _name(atom: Any) -> str:
+    if isinstance(atom, Subs):
+        return f"{_name(atom.expr).split('(')[0]}({atom.point[0]})"
+    if isinstance(atom, Derivative):
+        f = atom.expr
+        return f"{f.func}{chr(39) * atom.derivative_count}({', '.join(map(str, f.args))})"
+    return str(atom)
+
+
+def comparing(f: Expr) -> Expr:
+    """Return `f` with signs, steps and equalities in conditions written in comparisons."""
+    f = f.replace(lambda g: isinstance(g, (sign, Heaviside)), _three_ways)
+
+    def compared(relation: Any) -> Any:
+        a, b = relation.args
+        return And(a >= b, a <= b) if isinstance(relation, Eq) else Or(a > b, a < b)
+
+    return f.xreplace({g: compared(g) for g in f.atoms(Eq, Ne)})
+
+
+def _three_ways(f: Any) -> Expr:
+    x, at_zero = f.args[0], f.func(Integer(0), *f.args[1:])
+    return Piecewise((1, x > 0), (-1 if isinstance(f, sign) else 0, x < 0), (at_zero, True))
+
+
+def oriented(relation: Relational) -> Condition:
+    """Return how left - right, or right - left, is to stand to zero, and it with exact numbers."""
+    left, right = (
+        side.xreplace({v: Rational(v) for v in side.atoms(Float)})
+        for side in (unfold(relation.lhs), unfold(relation.rhs))
+    )
+    if (left - right).has(I):  # products of conjugates are real when they are multiplied out
+        above, below = fraction(together(left - right))
+        left, right = expand(above) / expand(below), Integer(0)
+    kinds = {Eq: "==", Ne: "!=", Gt: ">", Ge: ">=", Lt: "<", Le: "<="}
+    kind = kinds[type(relation)]
+    return (kind.replace("<", ">"), right - left) if "<" in kind else (kind, left - right)
