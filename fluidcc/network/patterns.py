@@ -55,9 +55,11 @@ class NotThere(UnknownName, KeyError):
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Return a hint at what was meant: up to three near names, or else what there is, if few."""
+    """Return a hint at what was meant: up to three near names, the nearest first, or else what
+    there is, if few.
+    """
     known = list(names)
-    if close := sorted(get_close_matches(name, known, n=3, cutoff=0.5)):
+    if close := get_close_matches(name, known, cutoff=0.5 if len(name) < 4 else 0.6):
         return f"did you mean {' or '.join(map(repr, close))}?"
     return f"it may be {', '.join(known)}" if 0 < len(known) <= FEW else "there is none like it"
 

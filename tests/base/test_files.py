@@ -46,7 +46,8 @@ def refused(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> N
 
 ENDINGS: list[tuple[list[str], str]] = [
     (["simulate", "own.toml", "--output", "own.toml"], "own.toml: its name must end in .nc"),
-    (["simulate", "own.toml", "--output", "mine.csv"], "mine.csv: its name must end in .nc"),
+    (["simulate", "own.toml", "--output", "mine.txt"],
+     "mine.txt: its name must end in .nc"),
     (["simulate", "own.toml", "--output", "mine"], "mine: its name must end in .nc"),
     (["simulate", "own.toml", "--figure", "own.toml"],
      "own.toml: its name must end in .pdf, .png or .svg"),

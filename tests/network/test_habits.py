@@ -93,6 +93,6 @@ def test_text_and_short_delays_do_not_warn() -> None:
 
 def test_suggestions_are_few_sorted_and_near() -> None:
     names = ["rate", "rates", "rtt", "bate", "rat", "loss"]
-    assert near("rate1", names) == "did you mean 'rat' or 'rate' or 'rates'?"
+    assert near("rate1", names) == "did you mean 'rate' or 'rates' or 'rat'?"
     assert near("zzz", names) == f"it may be {', '.join(names)}"
     assert near("zzz", map(str, range(99))) == near("x", []) == "there is none like it"
