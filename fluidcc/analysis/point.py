@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fluidcc.laws import Law
 from fluidcc.laws.linear import Branch, branch_function
 from fluidcc.laws.steady import trackers
-from fluidcc.numerics.fluid.state import NO_OFFER
+from fluidcc.numerics.layout import NO_OFFER
 from fluidcc.symbols import (
     LINK_INPUTS,
     SOURCE_INPUTS,

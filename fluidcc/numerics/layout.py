@@ -33,6 +33,9 @@ from fluidcc.numerics.compiling import njit
 Floats = Any
 Ints = Any
 
+#: The least offer on a route where no link makes one [bit/s]: infinity times 0 would be no number.
+NO_OFFER = 1e30
+
 
 class Layout:
     """Two arrays whose parts are named by the annotations of a subclass.

@@ -13,6 +13,7 @@ from sympy import Symbol
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.fixed_point import memory
+from fluidcc.numerics.layout import NO_OFFER
 from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics, parameters
 from fluidcc.simulation.tables import (
     Arrays,
@@ -171,7 +172,7 @@ class Workspace(Arrays):
         at = self.at
         nf = len(at.flows)
         signals = [[0.0] * nf for _ in range(s.USIZE)]
-        signals[s.UOFFERMIN] = [s.NO_OFFER] * nf
+        signals[s.UOFFERMIN] = [NO_OFFER] * nf
         signals[s.UEB] = [at.classes[k][2] for k in at.flow_class]
         signals[s.UPACKET] = [f.packet for f in at.flows]
         self.put(

@@ -9,7 +9,7 @@ its queue back to the source; no queue is on it. So the reads of one class are n
 
 from __future__ import annotations
 
-from fluidcc.numerics.layout import at, clear
+from fluidcc.numerics.layout import NO_OFFER, at, clear
 
 from ..compiling import njit
 from ..fluid import state as s
@@ -208,7 +208,7 @@ def tell(run: s.State, want: int) -> None:
     nf, u = run.n_flows, run.signals
     for i in range(nf):
         k = run.flow_class[i]
-        least, most, count = s.NO_OFFER, 0.0, 0
+        least, most, count = NO_OFFER, 0.0, 0
         rival = run.rivals[i] if want else -1
         for m in range(run.told_start[k], run.told_start[k + 1]):
             node = run.told_node[m]
@@ -217,7 +217,7 @@ def tell(run: s.State, want: int) -> None:
             told = acted_of(run, told, run.acting[link])
             if run.gives[link] & s.OFFERS:
                 offer = quartic(at(told, 5 * s.XOFFER), v)
-                if rival >= 0 and least < s.NO_OFFER:
+                if rival >= 0 and least < NO_OFFER:
                     run.switch_value[rival] = least - offer
                     run.switch_value[rival + 1] = offer - most
                     rival += 2

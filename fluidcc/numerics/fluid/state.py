@@ -306,8 +306,6 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 (XDROPPED, XOFFER, XFACTOR, XRAISE, XREPORTS, XSIZE) = range(6)
 (DROPS, OFFERS, REPORTS, MARKS) = (1, 2, 4, 8)
 (ROOT, TOLD) = (-1, -2)
-# [bit/s] the least offer where there is none; infinity times a mode of 0 would be no number
-NO_OFFER = 1e30
 
 # --- modes of a link ------------------------------------------------------------------------------
 (EMPTY, BUSY, FULL, HELD) = range(4)

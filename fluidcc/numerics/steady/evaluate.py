@@ -11,8 +11,7 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.tape import run
 
-from ..fluid.state import NO_OFFER
-from ..layout import Floats, at, copy
+from ..layout import NO_OFFER, Floats, at, copy
 from .state import State
 
 _jit: Any = njit(counted=False)
