@@ -20,7 +20,7 @@ P, K, q0 = symbols("P K q0", positive=True)
 
 
 def link(buffer: float = BUFFER, **kwargs: Any) -> Network:
-    return Network().link("l", DropTail, capacity=C, delay=DELAY, buffer=buffer, **kwargs)
+    return Network().link("l", DropTail, capacity=C, delay=DELAY, buffer=f"{buffer} bit", **kwargs)
 
 
 def alone(law: Source, buffer: float = BUFFER, **flow: Any) -> Network:

@@ -79,7 +79,7 @@ def checked() -> Any:
         (report, ["verdict", "stable", "delay margin"]),
         (lambda: report().sensitivities, ["1 % more of", "near.eta"]),
         (lambda: report().sensitivities.parameters[0], ["units"]),
-        (lambda: report().margins, ["phase [deg]", "delay [s]"]),
+        (lambda: report().margins, ["phase lag [deg]", "delay [s]"]),
         (lambda: report().of_flow("near"), ["delay [s]"]),
         (lambda: report().eigenloci(), ["omega [rad/s]", "...", "array of 1 by "]),
         (lambda: report().sufficient, ["condition"]),

@@ -360,6 +360,11 @@ def _check_places(law: Any) -> None:
                 f"{law.name}: the period of tick {i} is {tick.every}; give a positive time in "
                 f"seconds"
             )
+        if tick.phase.is_number and not tick.phase.is_nonnegative:
+            raise LawError(
+                f"{law.name}: the phase of tick {i} is {tick.phase}; give a time in seconds that "
+                f"is not negative"
+            )
     for name in law.out:
         if name not in law.outputs:
             raise LawError(

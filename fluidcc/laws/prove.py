@@ -462,6 +462,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     if isinstance(where, str) or not isinstance(where, Iterable) or isinstance(where, Basic):
         raise InvalidInput(f"where is {shown(where)}; give a list of SymPy relations")
     conditions = tuple(_symbolic("where", given) for given in where)
+    if false in conditions:
+        raise InvalidInput("where holds False, which no point meets; give SymPy relations")
     claims = getattr(statement, "claims", None)
     if isinstance(statement, Law):
         _known(statement, (*statement.params, *statement.inputs, *statement.states), conditions)

@@ -18,6 +18,7 @@ import numba
 from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Link
+from fluidcc.laws.steady import trackers
 from fluidcc.network import Network
 from fluidcc.numerics.compiling import load_text, source_hash
 from fluidcc.numerics.fluid import calls
@@ -103,6 +104,11 @@ def _refusal(at: Layout) -> str:
         return (
             f"the network has {pairs} (flow, link) pairs and {links} links; a fused step takes at "
             f"most {MOST_INCIDENCES} and {MOST_LINKS}: use engine='array', or 'auto'"
+        )
+    if at.frozen is not None and any(len(f.route) > 1 and trackers(f.law) for f in at.flows):
+        return (
+            "frozen delays of several links may fall by a second a second, which a fused step does "
+            "not notice where laws divide by 1 + edot; use engine='array'"
         )
     for group in (*at.groups, *at.link_groups):
         what = _strange(group.law)

@@ -149,11 +149,16 @@ def add_maps(into: Arrays, at: Layout) -> None:
 
 
 def add_accounts(into: Arrays, at: Layout) -> None:
-    """States that keep account, where a link may drop all that comes while its queue drains."""
+    """States that keep account, where a link may drop all that comes while its queue drains; or
+    delays that are taken for constant may together fall by a second a second.
+    """
     rows: list[int] = []
     parts: list[float] = []
-    dropping = at.frozen is None and any(acts(link.law) & s.DROPS for link in at.links)
-    for g in at.groups if dropping else ():
+    if at.frozen is None:
+        stretched = any(acts(link.law) & s.DROPS for link in at.links)
+    else:
+        stretched = any(len(flow.route) > 1 for flow in at.flows)
+    for g in at.groups if stretched else ():
         for z, account in trackers(g.law).items():
             for n, i in enumerate(g.members):
                 known = {**at.flows[i].law.params, packet: at.flows[i].packet}

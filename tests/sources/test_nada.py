@@ -52,7 +52,7 @@ def test_one_who_comes_late_takes_the_queue_for_the_path() -> None:
 def test_a_loss_counts_as_delay() -> None:
     """Over a buffer too short for the delay at rest, R (e + d_L pi) = R_max e_min."""
     capacity = 0.5e6
-    ds = fc.simulate(on_one_link(capacity, fc.NADA(d_L=0.5), buffer=0.01 * capacity), 60)
+    ds = fc.simulate(on_one_link(capacity, fc.NADA(d_L=0.5), buffer=f"{0.01 * capacity} bit"), 60)
     R, e, loss = (float(v[-1, 0]) for v in (ds.rate, ds.one_way_delay, ds.loss))
     assert e == pytest.approx(DELAY + 0.01, rel=1e-6)
     assert loss == pytest.approx(1 - capacity / R, rel=1e-4)

@@ -119,7 +119,7 @@ def test_points_that_are_measured_one_by_one() -> None:
         return float(point.run.backlog.max())
 
     measures = ["limit_cycle_period", "mean_rate", queue]
-    grid = {"capacity": ["0.2 Mbit/s", "10 Mbit/s"], "buffer": [5e3, 3e5]}
+    grid = {"capacity": ["0.2 Mbit/s", "10 Mbit/s"], "buffer": ["5 kbit", "300 kbit"]}
     data = sweep(fc.dumbbell([fc.AIMD], link), grid, measures, until=20)
     assert data.attrs["failed"] == 0
     assert SMALL in data.warning.values[0, 0]

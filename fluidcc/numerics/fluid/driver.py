@@ -52,6 +52,17 @@ def _bad_rate(run: s.State) -> int:
     return -1
 
 
+@njit()
+def _folds(run: s.State) -> bool:
+    """Whether delays that are taken for constant fall by a second a second, for a flow that divides
+    by 1 + edot.
+    """
+    for j in range(run.n_accounts):
+        if run.signals[s.UEDOT * run.n_flows + run.account[2 * j]] <= -1.0:
+            return True
+    return False
+
+
 @njit(**_ONCE)
 def _attempt(run: s.State, address: int) -> float:
     """Try the step; return 1, or by how much the next attempt is to be shorter."""
@@ -60,6 +71,8 @@ def _attempt(run: s.State, address: int) -> float:
         run.h_passes = 0.8 * run.h
         forget(run)
         return 0.4
+    if run.frozen and _folds(run):
+        return 0.1
     err = BETWEEN * run.error
     if err > 1.0:
         return max(SHRINK, SAFETY * err ** (-0.2)) if err < 1e300 else 0.1
@@ -148,10 +161,10 @@ def _anew(run: s.State, flipped: int, jumped: bool) -> int:
     """Right-hand limits now, and all that happens. Return 0, or 1 with the reason in `code`."""
     if run.n_own_rates:
         keep_rates(run)
-    if run.n_accounts:
+    if run.n_accounts and not run.frozen:
         keep_heard(run)
     start(run, flipped, jumped)
-    if run.n_accounts and settle(run):
+    if run.n_accounts and not run.frozen and settle(run):
         start(run, -1, True)
     code = act(run)
     if run.n_own_rates:

@@ -413,7 +413,7 @@ class DelayLTI:
 
         >>> import fluidcc as fc
         >>> fc.DelayLTI.transfer([1], [1, 1], 0.5).lsim([0, 1, 1], [0, 1, 3])[0].round(4)
-        array([0.    , 0.1065, 0.8589])
+        array([0.    , 0.1065, 0.859 ])
         """
         times = np.atleast_1d(numbers(t, "t", "times in seconds"))
         if times.ndim != 1 or not len(times) or not (np.diff(times) > 0).all():
