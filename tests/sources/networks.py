@@ -4,7 +4,7 @@ import fluidcc as fc
 
 
 def on_one_link(
-    capacity: float, *laws: fc.Source, delay: float = 0.025, buffer: float | None = None
+    capacity: float, *laws: fc.Source, delay: float = 0.025, buffer: float | str | None = None
 ) -> fc.Network:
     """Flows f0, f1, ... of these laws, the link as far before as behind it."""
     net = fc.Network().link("l", fc.DropTail, capacity=capacity, delay=delay, buffer=buffer)
