@@ -260,6 +260,9 @@ class _Question:
         known = self.gap.free_symbols.union(*(f.free_symbols for f in self.apart),
                                             *(f.free_symbols for _, f in self.where))  # fmt: skip
         at = {s: v for s, v in point.items() if s in known}
+        for k, s in enumerate(sorted(known - at.keys(), key=str)):  # of which all is free here
+            size = Rational(2 * k + 3, 2) if not s.is_integer else Integer(k + 1)
+            at[s] = size if fits(s, size) else -size
         return (
             all(fits(s, v) for s, v in at.items())
             and exactly(self.kind, self.gap, at) is False

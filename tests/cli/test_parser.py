@@ -84,7 +84,7 @@ def test_what_json_has_no_word_for() -> None:
         (["simulate", "p1", "--untl", "3"], "there is no option '--untl' here; did you mean '--un"),
         (
             ["equilibrium", "p1", "--dlays", "fifo"],
-            "fluidcc equilibrium: there is no option '--dlays' here; it may be --",
+            "fluidcc equilibrium: there is no option '--dlays' here; did you mean",
         ),
         (["stability", "p1", "--delays", "fif"], "there is no 'fif' here; did you mean 'fifo'"),
     ],

@@ -116,7 +116,8 @@ def exponents() -> Found:
 
 def growth_bound() -> Found:
     ratio = (2 - (k + 1) * z1) / (2 - (k + 1) * z)  # of the second line of (37) to n^(l+2k+1)
-    above = proof(ratio > 1, z > z1, k > -1, (k + 1) * z < 2)
+    p, q, r = positive("p q r")  # k + 1, z - z1 and 2 - (k + 1) z
+    above = proof(ratio.subs({z1: z - q}).subs({k: p - 1, z: (2 - r) / p}) > 1)
     flows = np.array([10, 100, 300])
     # IIAD of Fig. 5
     growth = binomial.loss_increase(1.0, 0.0, 5e3, 1544e3, flows)

@@ -120,7 +120,8 @@ def _panel(ax: Any, hops: int, x: Any, rate: Any, ratio: Any) -> Any:
 def losing(rate: float, ratio: float, gain: float) -> Network:
     """Two flows that fill a buffer, with delays below T, so that losses alone drive them; RTTs of
     0.1 s and `ratio`."""
-    net = Network().link("l", DropTail, capacity=2 * rate, delay=0.02, buffer=0.03 * 2 * rate)
+    room = f"{0.03 * 2 * rate} bit"
+    net = Network().link("l", DropTail, capacity=2 * rate, delay=0.02, buffer=room)
     for name, trip in (("near", 0.1), ("far", 0.1 * ratio)):
         net.flow(name, LDCC(eta=gain), route=["l"], access_delay=0.01, return_delay=trip - 0.06)
     return net
