@@ -412,7 +412,7 @@ def state_sizes(at: Layout, work: list[float]) -> list[float]:
             for j, z in enumerate(group.own):
                 unit = dimension(group.law.units[z])
                 for n, i in enumerate(group.members):
-                    size = _size(specs[i].law.initial[z])
+                    size = _size(specs[i].law.initial.get(z))
                     if unit.bit or unit.s:
                         top = max(at.links[l].capacity for l in routes[i])
                         trip = max(work[l] / at.links[l].capacity for l in routes[i])
@@ -422,8 +422,10 @@ def state_sizes(at: Layout, work: list[float]) -> list[float]:
 
 
 def _size(first: Any) -> float:
-    """Of a plain number that begins with `first`, an expression: one, or that where it is less."""
-    return min(1.0, abs(float(first)) or 1.0) if first.is_number else 1.0
+    """Of a plain number that begins with `first`, an expression if its law says so: one, or that
+    where it is less.
+    """
+    return min(1.0, abs(float(first)) or 1.0) if getattr(first, "is_number", False) else 1.0
 
 
 def work_sizes(at: Layout) -> list[float]:
