@@ -106,8 +106,8 @@ def test_losses_around_a_ring_of_full_links() -> None:
     assert run.loss[-1, 0] == pytest.approx(1 - (4 / arrivals) ** 2, abs=1e-6)
 
 
-def test_two_coupled_subflows_share_as_by_their_increase() -> None:
-    """multipath-tcp/mptcp#504: an increase of 1/4 gives half a window, a third of each path."""
+def test_two_coupled_subflows_take_a_third_of_each_path() -> None:
+    """multipath-tcp/mptcp#504: of half a window each, on equal paths, by hand."""
     net = fc.Network()
     for k in (1, 2):
         net.link(f"l{k}", fc.RED, capacity="10 Mbit/s", delay="10 ms")

@@ -42,7 +42,7 @@ def test_a_transport_delay_in_inverse_proportion_to_the_flow() -> None:
 
 
 def test_a_matrix_of_delays_each_read_for_one_state() -> None:
-    """SciML/DifferentialEquations.jl#983: phase oscillators, against fixed steps of order four."""
+    """SciML/DifferentialEquations.jl#983: phase oscillators; the value of the public case."""
     rng = np.random.default_rng(7)
     gains = rng.random((4, 4))
     np.fill_diagonal(gains, 0)
