@@ -18,7 +18,9 @@ def house() -> Any:
     return module
 
 
-def test_a_small_package_is_measured(house: Any, tmp_path: Path) -> None:
+def test_a_small_package_is_measured(
+    house: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = {
         "__init__": "from p.top import a\n",
         "top/__init__": "from .a import a\n",
@@ -31,11 +33,12 @@ def test_a_small_package_is_measured(house: Any, tmp_path: Path) -> None:
         path = tmp_path / "p" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    sizes = {"files": 4, "lines": 9, "tokens": 98, "lines over 100 columns": 1}
-    assert house.sizes(tmp_path / "p") == sizes
-    # low imports top, which only hands on; top.a imports low
+    assert house.tokens(tmp_path / "p" / "top" / "a.py") == 13
+    monkeypatch.setattr(house, "KNOWN", {"a": "top", "all but a": ". | top/a.py"})
+    assert house.known(tmp_path / "p") == {"a": 18, "all but a": 85}
+    # low imports top, which imports top.a, which imports low
     found = house.structure(tmp_path / "p")
-    assert found == {"rooms": 2, "floors": 2, "circles of files": 0, "circles of rooms": 1}
+    assert found == {"rooms": 2, "floors": 2, "circles of files": 1, "circles of rooms": 1}
 
 
 def test_floors_and_circles(house: Any) -> None:
@@ -45,3 +48,11 @@ def test_floors_and_circles(house: Any) -> None:
     circle = {**chain, "c": {"b", "d"}, "d": set()}
     assert house.floors(circle) == 3
     assert {"b", "c"} in house.groups(circle)
+
+
+def test_copies_of_a_network_are_counted(house: Any) -> None:
+    import fluidcc as fc
+
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    assert house.copies_in(lambda: [net.copy(), net.with_link("bottleneck", capacity=2e6)]) == 2
+    assert house.copies_in(lambda: net.links) == 0

@@ -412,8 +412,9 @@ COMMANDS: list[tuple[str, str]] = [
     ("stability s.toml --at late", "'late'"), ("stability s.toml --at=nan", "nan"),
     ("stability s.toml --at=-1", "-1"), ("stability no.toml", "no.toml"),
     ("stability s.toml -o there.png", "there.png"), ("sweep no.toml", "no.toml"),
-    ("sweep folder", "folder"), ("sweep s.toml", "is a scenario"), ("sweep bytes.toml", "bytes.toml"),
-    ("sweep g.toml --workers 0", "0"), ("sweep g.toml --store s.toml", "s.toml"),
+    ("sweep folder", "folder"), ("sweep s.toml", "is a scenario"),
+    ("sweep bytes.toml", "bytes.toml"), ("sweep g.toml --workers 0", "0"),
+    ("sweep g.toml --store s.toml", "s.toml"),
     ("sweep g.toml --scheduler nowhere", "nowhere"), ("claims lddc", "'lddc'"),
     ("reproduce --folder s.toml", "s.toml"),
 ]  # fmt: skip

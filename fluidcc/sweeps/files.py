@@ -149,8 +149,8 @@ def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], dict[str, An
     file = toml(path.read_bytes(), path.name)
     if "flows" in file:
         raise ScenarioError(
-            f"{path.name} is a scenario; run it with 'fluidcc simulate', or give a file of a sweep, "
-            f"with scenario = '{path.name}', a measure and a grid"
+            f"{path.name} is a scenario; run it with 'fluidcc simulate', or give a file of a "
+            f"sweep, with scenario = '{path.name}', a measure and a grid"
         )
     check_table(file, {*_NEEDED, *_OF_SWEEP, *_OWN}, _NEEDED, path.name)
     for key, (kind, right) in _OWN.items():
