@@ -52,7 +52,7 @@ LIMITS = {
     "an equilibrium": (21_000, 23_500), "a sweep": (17_000, 25_000), "a network": (17_000, 14_500),
     "solve_dde": (21_000, 27_500), "everything": (355_000, 428_600),
     "lines over 100 columns": (0, 0), "rooms": (20, 20), "floors": (11, 11),
-    "circles of files": (0, 1), "circles of rooms": (0, 2),
+    "circles of files": (0, 0), "circles of rooms": (0, 1),
     "copies: stability": (1, 1), "copies: equilibrium": (1, 2),
     "copies: a sweep of margins": (1, 6), "copies: a boundary of 22 steps": (22, 23),
     "files of simulate": (17, 18), "files of stability": (23, 28),

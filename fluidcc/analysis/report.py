@@ -4,8 +4,6 @@ they rest on.
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import SolverError, UnknownName
+from fluidcc.base.pictures import image
 from fluidcc.base.progress import Progress
 from fluidcc.base.tables import in_columns, in_html
 from fluidcc.network.patterns import near
@@ -290,28 +289,6 @@ def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
 
 def _root(s: Any) -> str:
     return f"{s.real:.5g}" + (f" \u00b1 {abs(s.imag):.5g}j" if abs(s.imag) > 1e-12 else "")
-
-
-def _figure(report: StabilityReport) -> str:
-    """Nyquist plot as an image in the page; made without pyplot, so that no figure is left open."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from fluidcc.plotting import STYLE, nyquist
-
-    if report.regime == "no feedback":
-        return ""
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    with rc_context(STYLE):
-        nyquist(report, ax=figure.subplots())
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110)
-    return (
-        "<img alt='Nyquist plot' "
-        f"src='data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}'/>"
-    )
 
 
 # --- `StabilityReport` ----------------------------------------------------------------------------
@@ -630,4 +607,5 @@ class StabilityReport:
         return "stable" if self.stable else "marginal" if self.marginal else "unstable"
 
     def _repr_html_(self) -> str:
-        return in_html(rows_of(self)) + _figure(self)
+        rows = in_html(rows_of(self))
+        return rows if self.regime == "no feedback" else rows + image(self, "nyquist")
