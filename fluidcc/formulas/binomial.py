@@ -11,19 +11,24 @@ sigma), in packets a round trip.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
-from sympy import Piecewise, S, oo, symbols
+from sympy import Expr, Ge, Gt, Le, Lt, Piecewise, S, oo, symbols, sympify
 
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula, deficit
-from fluidcc.symbols import positive
+from fluidcc.laws.prove import Proof, prove
+from fluidcc.symbols import plain, positive
 
 __all__ = [
     "convergence_factor", "cycle_data", "cycle_time", "efficiency", "efficiency_n",
     "efficiency_n_two_term", "efficiency_one_term", "efficiency_two_term", "iscc_loss",
     "iscc_parameters", "loss", "loss_approximate", "loss_increase", "loss_increase_exact",
-    "loss_increase_two_term", "max_flows", "rate_to_window", "scalability_exponent",
-    "tcp_friendly_alpha", "window_to_rate",
+    "loss_increase_two_term", "max_flows", "monotonic_convergence", "rate_to_window",
+    "scalability_exponent", "tcp_friendly_alpha", "window_to_rate",
 ]  # fmt: skip
 
 k, l = symbols("k l", real=True)
@@ -251,3 +256,85 @@ tcp_friendly_alpha = formula(
     ref="(5): the increase [packet a round trip] of an AIMD as fast as TCP's, AIMD(1, 1/2), at "
     "the same loss ratio",
 )
+
+# --- any increase and decrease --------------------------------------------------------------------
+
+
+@explained
+def monotonic_convergence(
+    increase: Any, decrease: Any, *, where: Iterable[Any] = (), rate: Any = "x"
+) -> Proof:
+    """Return which conditions of Section III a pair of steps obeys, each as `fluidcc.prove` has it.
+
+    Flows whose rates x go up by R_I(x) or down by R_D(x) get fairer in every step if R_I > 0 (21),
+    (22), R_D > 0 (10), (15), (19) and (20) hold, and they converge to equal rates if one of (15)
+    and (21) is strict. Of windows the same is true. (19) and (22) are sufficient only; a slope of 1
+    or -1 at single rates does no harm.
+
+    Parameters
+    ----------
+    increase, decrease : Expr or float
+        R_I and R_D in the rate, and in other symbols, which range over what their assumptions say.
+    where : iterable of relational
+        Conditions under which it is asked, such as ``[x <= C]``.
+    rate : str
+        Name of the symbol that is the rate.
+
+    Returns
+    -------
+    Proof
+        A verdict for each condition by its label: "R_D > 0", "(15)", "(19)", "(20)", "R_I > 0",
+        "(21)", "(22)", "(15) or (21) strict". It is true if they all hold.
+
+    Raises
+    ------
+    InvalidInput
+        If a step is no expression in real numbers, or neither has the rate.
+
+    Examples
+    --------
+    The paper says that (15) cannot be strict. It can:
+
+    >>> from sympy import log
+    >>> from fluidcc.symbols import positive
+    >>> x, a = positive("x a")
+    >>> bool(monotonic_convergence(a, x - log(1 + x)))
+    True
+    >>> iiad = monotonic_convergence(a / x, 1)
+    >>> [v.label for v in iiad if not v]
+    ['(15)', '(20)', '(22)']
+    """
+    steps = {"increase": increase, "decrease": decrease}
+    for name, step in steps.items():
+        try:
+            steps[name] = sympify(step, strict=True)
+        except ValueError:
+            steps[name] = None
+        if not isinstance(steps[name], Expr):
+            raise InvalidInput(f"{name} is {shown(step)}; give an expression of SymPy in the rate")
+    up, down = steps.values()
+    of = {plain(s): s for s in up.free_symbols | down.free_symbols}
+    if not isinstance(rate, str) or rate not in of:
+        raise InvalidInput(
+            f"rate is {shown(rate)}, of which neither step is made; their symbols are "
+            f"{', '.join(sorted(of)) or 'none'}: give the name of one"
+        )
+    x = of[rate]
+    rise, fall = up.diff(x), down.diff(x)
+    given = [x > 0, *where]
+
+    def asked(label: str, relation: Any, left: Any, right: Any) -> Any:
+        statement = relation(left, right, evaluate=False)
+        verdict: Any = prove(statement, where=given, label=label)
+        return verdict
+
+    strict = [asked("(15) or (21) strict", Gt, fall, down / x)]
+    if not strict[0]:
+        strict.append(asked("(15) or (21) strict", Lt, rise, up / x))
+    found = (
+        asked("R_D > 0", Gt, down, S.Zero), asked("(15)", Ge, fall, down / x),
+        asked("(19)", Lt, fall, S.One), asked("(20)", Gt, x - down, S.Zero),
+        asked("R_I > 0", Gt, up, S.Zero), asked("(21)", Le, rise, up / x),
+        asked("(22)", Gt, rise, S.NegativeOne), strict[-1],
+    )  # fmt: skip
+    return Proof(found, "monotonic convergence")

@@ -2,11 +2,12 @@
 was over its capacity.
 
 Flows are kept in blocks of equal exponents, so that the loops over them hold no branches and no
-general powers where the exponents are simple.
+general powers where the exponents are simple. Steps that are no powers are tapes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,21 +18,17 @@ from fluidcc.base.arguments import numbers, shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.rational import as_fraction
+from fluidcc.numerics.tape import Tape, run
 
 
 def columns_of(
-    k: Any,
-    l: Any,
-    lam: Any,
-    sigma: Any,
-    n: Any,
-    initial: Any,
-    floor: Any,
-    capacity: Any,
-    exact: bool,
+    steps: Mapping[str, Any], n: Any, initial: Any, floor: Any, capacity: Any, exact: bool
 ) -> dict[str, NDArray[Any]]:
-    """One array a parameter, one value a class of flows; with `exact` also those of Fractions."""
-    given = {"k": k, "l": l, "lam": lam, "sigma": sigma, "n": n, "floor": floor}
+    """One array a parameter, one value a class of flows; with `exact` also those of Fractions.
+
+    What `steps` has is k, l, lam and sigma, or the number of the tapes of its "steps".
+    """
+    given = {**steps, "n": n, "floor": floor}
     if initial is not None:
         given["initial"] = initial
     read = {
@@ -42,7 +39,7 @@ def columns_of(
         _, *spread = np.broadcast_arrays(np.zeros(1), *read.values())
     except ValueError:
         raise InvalidInput(
-            "k, l, lam, sigma, n, initial and floor have lengths that do not fit together"
+            f"{', '.join(steps)}, n, initial and floor have lengths that do not fit together"
         ) from None
     shape = spread[0].shape
     if len(shape) != 1 or shape == (0,):
@@ -93,7 +90,7 @@ def _check_columns(columns: dict[str, NDArray[Any]], capacity: Any) -> None:
 
 
 FELL = -1
-"""What `advance` returns if a rate fell to zero or below."""
+"""What `advance` returns if a rate fell to zero or below, or is no finite number."""
 
 _jit: Any = njit(entry=True)
 
@@ -127,6 +124,9 @@ def move(x: Any, by: Any, sign: float, p: float) -> None:  # pragma: no cover - 
 class Flows(NamedTuple):
     """What does not change: ends of the blocks of equal exponents, of each class its parameters,
     and the capacity.
+
+    Without exponents a class has the number of a rule, and each rule two places, of its steps up
+    and down: where the tape begins and ends in the code, its first register, and its result's.
     """
 
     blocks: Any
@@ -137,6 +137,32 @@ class Flows(NamedTuple):
     count: Any
     floor: Any
     capacity: float
+    rule: Any
+    places: Any
+    code: Any
+    registers: Any
+
+
+def flows_of(columns: Mapping[str, NDArray[Any]], capacity: float, tapes: Sequence[Tape]) -> Flows:
+    """The map's constants; the tapes are those of each rule's steps up and down."""
+    count, none = columns["n"], np.zeros(len(columns["n"]))
+    k, l, lam, sigma = (columns.get(name, none) for name in ("k", "l", "lam", "sigma"))
+    powers = np.stack([k, l], axis=1)
+    cuts = np.flatnonzero(np.any(powers[1:] != powers[:-1], axis=1)) + 1
+    blocks = np.array([0, *cuts, len(count)], dtype=np.int64)
+    places, code, registers = [], [np.empty(0, np.int64)], [np.empty(0)]
+    for tape in tapes:
+        first, start = sum(map(len, code)), sum(map(len, registers))
+        code.append(tape.instructions.ravel())
+        room = np.zeros(1 + len(tape.constants) + len(tape.instructions))
+        room[1 : 1 + len(tape.constants)] = tape.constants
+        registers.append(room)
+        places.append((first, first + len(code[-1]), start, start + int(tape.outputs[0])))
+    return Flows(
+        blocks, k, l, lam, sigma, count, columns["floor"], capacity,
+        columns.get("steps", none).astype(np.int64), np.array(places, np.int64).reshape(-1, 4),
+        np.concatenate(code), np.concatenate(registers),
+    )  # fmt: skip
 
 
 @_jit
@@ -155,8 +181,25 @@ def _total(x: Any, count: Any) -> float:  # pragma: no cover - compiled
 
 
 @_jit
+def _after(x: float, i: int, flows: Flows, down: bool) -> float:  # pragma: no cover - compiled
+    """The rate of class `i` after a step up or down from `x`."""
+    if len(flows.places) == 0:
+        if down:
+            return x - flows.sigma[i] * x ** flows.l[i]
+        return x + flows.lam[i] * x ** -flows.k[i]
+    first, last, start, result = flows.places[2 * flows.rule[i] + down]
+    flows.registers[start] = x
+    run(flows.code, first, last, flows.registers, start)
+    return flows.registers[result]
+
+
+@_jit
 def _step(x: Any, flows: Flows, down: bool) -> None:  # pragma: no cover - compiled
     """Every flow a step up, or every flow a step down."""
+    if len(flows.places) > 0:
+        for i in range(len(x)):
+            x[i] = _after(x[i], i, flows, down)
+        return
     for j in range(len(flows.blocks) - 1):
         first, last = flows.blocks[j], flows.blocks[j + 1]
         if down:
@@ -167,11 +210,11 @@ def _step(x: Any, flows: Flows, down: bool) -> None:  # pragma: no cover - compi
 
 @_jit
 def _keep_up(x: Any, floor: Any) -> bool:  # pragma: no cover - compiled
-    """Hold every rate at its floor or above; whether all are positive then."""
+    """Hold every rate at its floor or above; whether all are positive numbers then."""
     good = True
     for i in range(len(x)):
         x[i] = max(x[i], floor[i])
-        good = good and x[i] > 0.0
+        good = good and 0.0 < x[i] < np.inf
     return good
 
 
@@ -208,7 +251,8 @@ def advance(
             sums[4] += heard
         else:
             sums[4] += _some(x, flows, total, chance, missed, rng)
-        if heard and not _keep_up(x, flows.floor):  # nothing falls in an increase
+        powers = len(flows.places) == 0
+        if (heard or not powers) and not _keep_up(x, flows.floor):  # no power falls in an increase
             return FELL
     return steps
 
@@ -220,7 +264,7 @@ def _some(
     """An interval in which some flows hear of the overload and go down, and the others go up;
     how many went down.
     """
-    _, k, l, lam, sigma, count, _, _ = flows
+    count = flows.count
     left = rng.random() * total if chance == 1 else 0.0
     fell = 0
     for i in range(len(x)):
@@ -228,11 +272,8 @@ def _some(
         left -= count[i] * x[i] if chance == 1 else 0.0
         if hit and missed > 0.0:
             hit = rng.random() >= missed
-        if hit:
-            x[i] -= sigma[i] * x[i] ** l[i]
-            fell += 1
-        else:
-            x[i] += lam[i] * x[i] ** -k[i]
+        x[i] = _after(x[i], i, flows, hit)
+        fell += hit
     return fell
 
 

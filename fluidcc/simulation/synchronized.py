@@ -7,18 +7,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sympy import Expr, Symbol, sympify
 
-from fluidcc.base.arguments import choice, explained, flag, number, whole
+from fluidcc.base.arguments import choice, explained, flag, number, shown, whole
 from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported, warn
 from fluidcc.base.tables import InTable
 from fluidcc.network.patterns import quantity
 
 if TYPE_CHECKING:
     from fluidcc.numerics.intervals import Flows
+    from fluidcc.numerics.tape import Tape
 
 _LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds to a minute
 # intervals times flows in one call of compiled code: some tens of milliseconds, for Ctrl-C
@@ -32,12 +35,14 @@ _TIE = 1e-12  # relative distance from the capacity below which rounding decides
 
 @explained
 def synchronized(
-    k: Any,
-    l: Any,
-    lam: Any,
-    sigma: Any,
-    capacity: Any,
+    k: Any = None,
+    l: Any = None,
+    lam: Any = None,
+    sigma: Any = None,
+    capacity: Any = None,
     *,
+    increase: Any = None,
+    decrease: Any = None,
     n: Any = 1,
     initial: Any = None,
     intervals: int = 0,
@@ -49,11 +54,12 @@ def synchronized(
     exact: bool = False,
     keep: bool = True,
 ) -> Synchronized:
-    """Run binomial controls (3) with binary feedback in discrete intervals, as Section V-B of their
-    paper does.
+    """Run controls with binary feedback, (2) of the binomial paper, in discrete intervals, as its
+    Section V-B does.
 
     In each interval the flows send their rates; what exceeds the capacity is lost. Then each flow
-    that hears of a loss goes down by sigma x**l, and each other one goes up by lam x**-k.
+    that hears of a loss goes down by R_D(x), and each other one goes up by R_I(x). Of binomial
+    controls (3) these are sigma x**l and lam x**-k.
 
     Parameters
     ----------
@@ -62,6 +68,10 @@ def synchronized(
         of the capacity that (3) asks for.
     capacity : float or str
         Of the link [bit/s, or packets a round trip].
+    increase, decrease : Expr, or a list of one for each class
+        R_I and R_D of (2), in place of the powers: expressions of SymPy in one symbol, the rate, in
+        the unit of the capacity. `fluidcc.formulas.binomial.monotonic_convergence` says which of
+        the paper's conditions they obey.
     n : int or array_like of int
         Flows of each class. Those of a class have one rate between them.
     initial : float or array_like, optional
@@ -82,7 +92,7 @@ def synchronized(
         Of what is drawn.
     exact : bool
         In rational arithmetic, with floats taken as the binary fractions that they are. Powers must
-        be integers.
+        be integers; expressions have none.
     keep : bool
         Keep the rates of every interval; without, long runs of many flows take no memory.
 
@@ -96,7 +106,7 @@ def synchronized(
     InvalidInput
         If an argument is none that the model can take.
     NegativeRate
-        If a rate falls to zero or below.
+        If a rate falls to zero or below, or is no finite number.
 
     Examples
     --------
@@ -104,6 +114,15 @@ def synchronized(
     >>> one = fc.synchronized(0, 1, "1/10", "1/2", 1, exact=True).orbit
     >>> one.period, one.loss, one.efficiency
     (6, Fraction(0, 1), Fraction(3, 4))
+
+    A decrease that is no power, and improves fairness strictly:
+
+    >>> from sympy import Symbol, log
+    >>> x = Symbol("x", positive=True)
+    >>> steps = {"increase": 0.01, "decrease": x - log(1 + x)}
+    >>> two = fc.synchronized(capacity=10, **steps, initial=[2, 7], intervals=4000)
+    >>> bool(two.fairness[-1] > 0.999)
+    True
 
     Notes
     -----
@@ -129,8 +148,64 @@ def synchronized(
         )
     from fluidcc.numerics.intervals import columns_of
 
-    columns = columns_of(k, l, lam, sigma, n, initial, floor, capacity, exact)
-    return _IntervalModel(columns, capacity, hears, delay, missed, seed, exact).run(intervals, keep)
+    powers = {"k": k, "l": l, "lam": lam, "sigma": sigma}
+    steps, tapes = _rules(powers, increase, decrease, exact)
+    columns = columns_of(steps, n, initial, floor, capacity, exact)
+    model = _IntervalModel(columns, capacity, hears, delay, missed, seed, exact, tapes)
+    return model.run(intervals, keep)
+
+
+def _rules(
+    powers: dict[str, Any], increase: Any, decrease: Any, exact: bool
+) -> tuple[dict[str, Any], tuple[Tape, ...]]:
+    """The powers, or the number of each class's rule and the tapes of all steps up and down."""
+    given = {"increase": increase, "decrease": decrease}
+    missing = [name for name, v in (powers | given).items() if v is None]
+    if missing == list(given):
+        return powers, ()
+    if missing != list(powers):
+        raise InvalidInput(
+            "the steps are given by k, l, lam and sigma, or by increase= and decrease=; not given "
+            f"{'are' if len(missing) > 1 else 'is'} {', '.join(missing) or 'neither of them'}"
+        )
+    if exact:
+        raise Unsupported(
+            "exact arithmetic is for integer powers k and l; give those, or no exact="
+        )
+    each = {
+        name: v if isinstance(v, list | tuple | np.ndarray) else [v] for name, v in given.items()
+    }
+    classes = max(map(len, each.values()))
+    if any(len(v) not in (1, classes) for v in each.values()):
+        raise InvalidInput(
+            f"increase has {len(each['increase'])} expressions and decrease has "
+            f"{len(each['decrease'])}; give one, or one for each class of flows"
+        )
+    from fluidcc.laws.bytecode import tape
+
+    tapes = []
+    for i in range(classes):
+        for (name, some), sign in zip(each.items(), (1, -1), strict=True):
+            step = _expression(name, some[i % len(some)])
+            rate = next(iter(step.free_symbols), Symbol("x", positive=True))
+            tapes.append(tape([rate], [rate + sign * step]))
+    return {"steps": range(classes) if classes > 1 else 0}, tuple(tapes)
+
+
+def _expression(name: str, given: Any) -> Expr:
+    """A step as an expression in one symbol at most."""
+    from fluidcc.symbols import plain
+
+    if not isinstance(given, Expr | Real) or isinstance(given, bool):
+        raise InvalidInput(f"{name} is {shown(given)}; give an expression of SymPy in the rate")
+    step = sympify(given)
+    if len(step.free_symbols) > 1:
+        raise InvalidInput(
+            f"{name} is {step}, an expression in "
+            f"{', '.join(sorted(map(plain, step.free_symbols)))}; give one in the rate alone: "
+            "put numbers into the others by .subs({...})"
+        )
+    return step
 
 
 # --- what it gives --------------------------------------------------------------------------------
@@ -262,6 +337,7 @@ class _IntervalModel:
     missed: float
     seed: int
     exact: bool
+    tapes: tuple[Tape, ...] = ()
 
     def __post_init__(self) -> None:
         if self.hears == "one" and np.any(self.columns["n"] > 1):
@@ -271,14 +347,9 @@ class _IntervalModel:
             )
 
     def _flows(self) -> Flows:
-        from fluidcc.numerics.intervals import Flows, floats
+        from fluidcc.numerics.intervals import floats, flows_of
 
-        c = self.columns
-        powers = np.stack([c["k"], c["l"]], axis=1)
-        cuts = np.flatnonzero(np.any(powers[1:] != powers[:-1], axis=1)) + 1
-        blocks = np.array([0, *cuts, len(powers)], dtype=np.int64)
-        parts = c["k"], c["l"], c["lam"], c["sigma"], c["n"], c["floor"]
-        return Flows(blocks, *parts, float(floats(self.capacity)))
+        return flows_of(self.columns, float(floats(self.capacity)), self.tapes)
 
     def run(self, intervals: int, keep: bool) -> Synchronized:
         """The first intervals."""
@@ -357,6 +428,11 @@ class _IntervalModel:
         return Orbit(shortest, keep[:shortest], sent, lost, carried, round(overs), flows.capacity)
 
     def _fell(self) -> NegativeRate:
+        if self.tapes:
+            return NegativeRate(
+                "a rate fell to zero or below, or is no finite number; the paper asks for R_I > 0, "
+                "and for x - R_D > 0 by (20): take other steps, or give floor="
+            )
         return NegativeRate(
             "a rate fell to zero or below; for l < 1 (29) bounds n: lower sigma or n, or give "
             "floor="

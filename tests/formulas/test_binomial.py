@@ -3,6 +3,7 @@ other.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq
+from sympy import log, sin
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import binomial
 from fluidcc.formulas import binomial as f
+from fluidcc.symbols import positive
+
+x, a, s, p = positive("x a s p")
 
 powers_k = st.one_of(st.floats(-3, 3), st.sampled_from([-2.0, -1.0, 0.0, 1.0, -1.5]))
 powers_l = st.floats(-1, 3)
@@ -154,3 +159,26 @@ def test_the_automaton_s_steps_are_those_of_the_interval_model() -> None:
         for capacity, step in ((C, up), (0.5 * C, -down)):
             run = fc.synchronized(k, l, lam, sigma, capacity, initial=0.8 * C, intervals=2)
             assert run.rates[1, 0] - run.rates[0, 0] == pytest.approx(step, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("increase", "decrease", "where", "fails"),
+    [
+        (a, s * x, [s < 1], ""),  # AIMD
+        (a, s * p * x, [s < 1, p <= 1], ""),  # AIPD, at one loss ratio for all
+        (a, x - log(1 + x), [], ""),  # both (15) and (21) are strict
+        (a / x, s, [], "(15), (20), (22)"),  # IIAD
+        (a * x, s * x, [s < 1], "(15) or (21) strict"),  # MIMD
+        (a, x - log(2 + x), [], "R_D > 0"),  # the paper's example
+        (x**1.5 / 20, x**2 / 2, [x < 1], "(21)"),  # ISCC(-1.5, 2)
+        (a - 2 * x, (x - sin(x)) / 2 + x / 2, [], "(15), (19), (20), R_I > 0, (22)"),
+    ],
+)
+def test_which_steps_converge_monotonically(
+    increase: Any, decrease: Any, where: Any, fails: str
+) -> None:
+    found = binomial.monotonic_convergence(increase, decrease, where=where)
+    assert ", ".join(v.label for v in found if not v) == fails
+    assert bool(found) is (not fails)
+    with pytest.raises(InvalidInput, match="rate is 'y', of which neither"):
+        binomial.monotonic_convergence(increase, decrease, rate="y")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sympy import Symbol, log
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput, NegativeRate, SolverError, Unsupported
@@ -15,6 +16,7 @@ from fluidcc.numerics.intervals import move
 from fluidcc.simulation.synchronized import Synchronized
 
 C = 1544e3
+x = Symbol("x", positive=True)
 
 
 def by_hand(flows: Any, rates: list[float], C: float, steps: int, delay: int = 0) -> Any:
@@ -43,6 +45,31 @@ def test_it_is_the_loop_over_flows(delay: int) -> None:
     assert run.rates == pytest.approx(kept, rel=1e-9)
     assert (run.lost, run.sent) == pytest.approx((lost, sent), rel=1e-9)
     assert run.loss == pytest.approx(lost / sent)
+
+
+@pytest.mark.parametrize("how", [{}, {"delay": 2}, {"missed": 0.3}, {"hears": "one"}])
+def test_steps_that_are_expressions_are_the_powers_they_are(how: dict[str, Any]) -> None:
+    how = {"initial": [20.0, 30.0, 25.0], "intervals": 500, "floor": 1.0, **how}
+    one = fc.synchronized([0, 0.5, 0], 1.5, [1.0, 3.0, 2.0], 0.05, 100.3, **how)
+    up = [1, 3 * x**-0.5, 2.0]
+    other = fc.synchronized(capacity=100.3, increase=up, decrease=0.05 * x**1.5, **how)
+    assert other.rates == pytest.approx(one.rates, rel=1e-12)
+    assert (other.lost, other.decreases) == pytest.approx((one.lost, one.decreases))
+
+
+def test_steps_of_any_kind_have_an_orbit() -> None:
+    """(2) with R_D = x - ln(1 + x), which improves fairness strictly, in the plainest way."""
+    steps: Any = {"increase": 1, "decrease": x - log(1 + x)}
+    run = fc.synchronized(capacity=20.3, **steps, initial=[1.0, 19.0], intervals=400)
+    rates, kept = np.array([1.0, 19.0]), []
+    for _ in range(400):
+        kept.append(rates)
+        rates = np.log1p(rates) if rates.sum() > 20.3 else rates + 1
+    assert run.rates == pytest.approx(np.array(kept), rel=1e-13)
+    assert np.all(np.diff(run.fairness) >= -1e-15)
+    orbit = run.orbit
+    assert (orbit.fairness, orbit.overloads) == (pytest.approx(1), 1)
+    assert np.log1p(orbit.rates.max()) == pytest.approx(orbit.rates.min())
 
 
 @given(
@@ -205,6 +232,24 @@ def test_arguments_are_checked(changes: dict[str, Any], text: str) -> None:
     arguments = {"k": 0, "l": 1, "lam": 1.0, "sigma": 0.5, "capacity": 10.0} | changes
     with pytest.raises(InvalidInput, match=text):
         fc.synchronized(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"increase": 1}, InvalidInput, "not given are k, l, lam, sigma, decrease"),
+        ({"increase": 1, "decrease": x, "k": 0}, InvalidInput, "not given are l, lam, sigma"),
+        ({"increase": Symbol("a") * x, "decrease": x / 2}, InvalidInput, "in a, x; give one in"),
+        ({"increase": "x", "decrease": x / 2}, InvalidInput, "increase is 'x'"),
+        ({"increase": [1, 2], "decrease": [x] * 3}, InvalidInput, "2 expressions and decrease"),
+        ({"increase": 1, "decrease": x / 2, "exact": True}, Unsupported, "integer powers"),
+        ({"increase": 1, "decrease": 2 * x, "intervals": 9}, NegativeRate, r"\(20\)"),
+        ({"increase": log(-x), "decrease": x / 2, "intervals": 9}, NegativeRate, "no finite"),
+    ],
+)
+def test_steps_are_powers_or_expressions_in_the_rate(given: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        fc.synchronized(capacity=10, **given)
 
 
 @pytest.mark.parametrize("exact", [False, True])
