@@ -21,7 +21,7 @@ ldcc: proved
     linearised solved return_ratio diagonal_part same_spectrum convex_hull radius_at_most_hops
     user_loop poles_of_user_loop curvature penalty_slope zero_of_user_loop user_loop_of_ldcc
     places_of_pole_and_zero identical_flows+ parking_lot_eigenvalues+ jain_bounds
-    comparison_gcc_no_rest comparison_owd_eq
+    comparison_owd_eq
 ldcc: reproduced
     queue_growth fifo_delay one_way_delay round_trip primal_dual_converges latecomers starvation
     other_utilities below_floor similar_penalties only_losses nyquist_criterion places_in_section_v
@@ -38,8 +38,8 @@ ldcc: differs
     receiving_rate_index* discrete_rule_below_threshold* gain_before_the_sum* link_storage_offset*
     links_inequality* delayed_rate_equation delayed_queue stable_without_condition* loss_driven
     constant_delay* mixed_regime* sampled_law fig7_capacity* lowest_capacity* coexistence_aggressive
-    comparison_gcc_rule* comparison_gcc_varies comparison_small_capacities related_nada_consistent
-    related_nada_new no_upper_projection* loss_only_while_full* threshold*
+    comparison_gcc_no_rest comparison_gcc_rule* comparison_gcc_varies comparison_small_capacities
+    related_nada_consistent related_nada_new no_upper_projection* loss_only_while_full* threshold*
 ldcc: refuted
     delayed_rates* no_queue_at_optimum delay_cannot_starve users_inequality* slope_inequality*
     sum_of_storages* each_user_alone* gain_divided* several_bottlenecks* projection_freezes*

@@ -122,8 +122,9 @@ def loss_ratio() -> Found:
 
 def path_loss() -> Found:
     path, link1, link2 = equilibrium_of("ldcc_fig11").loss.values[:3]
+    # one link more, of p2: p1 is the loss over those before it
     p1, p2, sent = positive("p1 p2 x")
-    admitted = sent * (1 - p1)  # by link 1, and of that link 2 loses p2
+    admitted = sent * (1 - p1)
     return proved(
         Eq((sent * p1 + admitted * p2) / sent, 1 - (1 - p1) * (1 - p2)),
         path=path,

@@ -40,12 +40,14 @@ def supply_rates_cancel() -> Found:
 
 def equilibrium_conditions() -> Found:
     still = FLOW.subs({pi: 0, edot: 0})
-    spare = nonnegative("s")
+    spare, gap = nonnegative("s"), positive("g")
     return proved(
         Eq(unfold(still), unfold(GAIN * x * (w / x - V))),
         Eq(GAIN * x * (w / x - V), GAIN * (w - x * V)),
         Eq(QUEUE.subs(y, c), 0),
         Max(QUEUE.subs(y, c - spare), 0) <= 0,
+        QUEUE.subs(y, c + gap) > 0,
+        QUEUE.subs(y, c - gap) < 0,
     )
 
 
@@ -144,7 +146,12 @@ def routing_adjoint() -> Found:
 
 def users_dissipation() -> Found:
     value = -(x - HAT) * (w / x - w / HAT) / ALPHA
-    return proved(U2 < 0, Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT)))
+    bend = positive("b")  # -U'' between x and x^, where U'(x) - U'(x^) = U'' dx
+    return proved(
+        U2 < 0,
+        Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT)),
+        bend * (x - HAT) ** 2 / ALPHA >= 0,
+    )
 
 
 def links_derivative() -> Found:
