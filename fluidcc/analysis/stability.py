@@ -29,7 +29,7 @@ from fluidcc.analysis.wiring import (
 )
 from fluidcc.base.arguments import explained, flag, whole
 from fluidcc.base.errors import FluidccError, Undecided, Unsupported, gathered, warn
-from fluidcc.equilibria.many import equilibria_of
+from fluidcc.equilibria.many import Equilibria, equilibria_of
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.numerics.linear.count import right_of_axis, rightmost_of_stack
@@ -299,8 +299,14 @@ def verdicts_at(
     (array([1., 1., 0.]), array([55.35, 38.51,   nan]))
     """
     given = Parameters.of(net, targets, values)
-    rest = equilibria_of(given, at)
-    told = ("errors", "warnings", "alone")
+    return verdicts_of(given, equilibria_of(given, at), roots=roots, margins=margins)
+
+
+def verdicts_of(
+    given: Parameters, rest: Equilibria, *, roots: bool = True, margins: bool = True
+) -> Verdicts:
+    """Judge a network with numbers set otherwise at its equilibria, as `verdicts_at`."""
+    net, told = given.net, ("errors", "warnings", "alone")
     table: dict[str, Any] = {
         f.name: np.full(given.points, np.nan) for f in fields(Verdicts) if f.name not in told
     }

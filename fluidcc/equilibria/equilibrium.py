@@ -278,7 +278,7 @@ def system_of(
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
     time = moment(at)
-    return assemble(_standing(net, time), time, many, given)
+    return assemble(net.derived(_standing, time), time, many, given)
 
 
 @lru_cache(maxsize=4096)
@@ -293,20 +293,20 @@ def _standing(net: Network, at: float) -> Network:
     never stands still.
     """
     held = net.derived(_held)
-    laws = {
-        name: _at_rest(flow.law, f"flow {name!r}")
-        for name, flow in held.flows.items()
-        if is_on(flow, at)
-    }
-    for name, law in laws.items():  # those of sampled laws could not be held before
-        laws[name] = with_levels(law, held.propagation_delay(name), held.flows[name].initial)
-    new = _with_laws(
-        held, {name: law for name, law in laws.items() if law is not held.flows[name].law}
-    )
+    flows, links = dict[str, Any](), dict[str, Any]()
+    for name, flow in held.flows.items():
+        if is_on(flow, at):
+            law = _at_rest(flow.law, f"flow {name!r}")
+            # those of sampled laws could not be held before
+            law = with_levels(law, held.propagation_delay(name), flow.initial)
+            flows |= {name: law} if law is not flow.law else {}
     for name, link in net.links.items():
         law = _at_rest(link.law, f"link {name!r}")
-        if law is not link.law:
-            new._links[name] = replace(link, law=law)
+        links |= {name: replace(link, law=law)} if law is not link.law else {}
+    if not flows and not links:
+        return held
+    new = _with_laws(held, flows)
+    new._links |= links
     return new
 
 

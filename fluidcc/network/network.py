@@ -81,7 +81,7 @@ class Network:
         # As they were given: a changed copy is built anew from these, so that a buffer of "0.5 s"
         # follows its capacity.
         self._given: dict[tuple[str, str], dict[str, Any]] = {}
-        self._derived: dict[Callable[[Network], Any], Any] = {}
+        self._derived: dict[tuple[Any, ...], Any] = {}
 
     # --- building ---------------------------------------------------------------------------------
 
@@ -330,8 +330,8 @@ class Network:
             new._links[name] = link_spec(name, **new._given[kind, name])
             if "delay" in arguments:
                 # Flows' initial states may depend on return delays, and those on links' delays.
-                moved = [flow for flow, spec in self._flows.items() if name in spec.route]
-        for flow in moved:
+                moved += [flow for flow, spec in self._flows.items() if name in spec.route]
+        for flow in dict.fromkeys(moved):
             new._flows[flow] = flow_spec(flow, links=new._links, **new._given["flow", flow])
         return new
 
@@ -403,13 +403,14 @@ class Network:
         """Return the round-trip time of a flow through empty queues [s]."""
         return self.propagation_delay(flow) + self.return_delay(flow)
 
-    def derived(self, make: Callable[[Network], T]) -> T:
-        """Return what `make` finds of this network: worked out once, and kept until a link or flow
-        is added.
+    def derived(self, make: Callable[..., T], *about: Any) -> T:
+        """Return what `make` finds of this network and some arguments: worked out once, and kept
+        until a link or flow is added.
         """
-        if make not in self._derived:
-            self._derived[make] = make(self)
-        return self._derived[make]
+        key = (make, *about)
+        if key not in self._derived:
+            self._derived[key] = make(self, *about)
+        return self._derived[key]
 
     # --- identity ---------------------------------------------------------------------------------
 

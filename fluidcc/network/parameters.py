@@ -24,6 +24,7 @@ ARGUMENTS = {
     "link": ("capacity", "delay", "buffer"),
 }
 POSITIVE = ("capacity", "buffer", "packet")  # delays may be 0
+LATER = ("rtt", "trip")  # kinds that follow from delays, which other axes may set
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,13 @@ class Target:
 
     @property
     def structural(self) -> bool:
-        """Whether it changes more than numbers of a network."""
+        """Whether it changes a law or the number of flows."""
         return self.kind in ("count", "law")
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it changes numbers of a network only, which `Parameters` can set."""
+        return not self.structural and self.key not in ("start", "stop")
 
     @property
     def owners(self) -> list[tuple[str, str]]:
@@ -91,12 +97,14 @@ class Parameters:
     ----------
     set : dict
         The values, by ("flow" or "link", its name, what, key). What is "argument" (of
-        `Network.flow` or `Network.link`), "parameter" (of its law) or "initial" (of a state).
+        `Network.flow` or `Network.link`), "seconds" (of a buffer), "parameter" (of its law) or
+        "initial" (of a state).
     """
 
     def __init__(self, net: Network, points: int = 1) -> None:
         self.net, self.points = net, points
         self.set: dict[tuple[str, str, str, str], Any] = {}
+        self._refused: dict[int, FluidccError] = {}
 
     @classmethod
     def of(cls, net: Network, targets: Mapping[str, Target], values: Mapping[str, Any]) -> Self:
@@ -117,51 +125,53 @@ class Parameters:
                 "point"
             )
         new = cls(net, sizes.pop() if sizes else 1)
-        for axis, target in targets.items():
-            new._take(target, given[axis])
-        return new
-
-    def _take(self, target: Target, values: Any) -> None:
-        net, of_numbers = self.net, ("parameter", "initial", "rtt", "trip", "seconds", "option")
-        for kind, _ in target.owners:
-            argument = target.kind == "argument" and target.key in ARGUMENTS[kind]
-            if not argument and target.kind not in of_numbers:
+        for axis, target in sorted(targets.items(), key=lambda one: one[1].kind in LATER):
+            if not target.numeric:
                 raise Unsupported(
                     f"{target.key} changes more than numbers of the network: build its networks "
                     "one by one"
                 )
-        if target.kind == "rtt":
-            self.scale(values)
-        elif target.kind == "trip":
-            for f in target.flows:
-                self.set["flow", f, "argument", "return_delay"] = values - net.propagation_delay(f)
-        elif target.kind == "seconds":
-            for l in target.links:
-                self.set["link", l, "argument", "buffer"] = values * net.links[l].capacity
-        elif target.kind != "option":
-            self.put(target, values)
+            if target.kind == "rtt":
+                new.scale(given[axis])
+            elif target.kind == "trip":
+                new._close(target.flows, given[axis])
+            elif target.kind != "option":
+                key = target.key.removeprefix("initial.")
+                new.set |= {(*owner, target.kind, key): given[axis] for owner in target.owners}
+        return new
 
-    def put(self, target: Target, values: Any) -> None:
-        """Set what a target names of each flow and link, to what `network` can take."""
-        key = target.key.removeprefix("initial.")
-        self.set |= {(*owner, target.kind, key): values for owner in target.owners}
+    def _close(self, flows: tuple[str, ...], rtt: Any) -> None:
+        """Set return delays such that the round trip of these flows takes `rtt` without queues."""
+        for name in flows:
+            forward = self.flow(name)[1]
+            back = rtt - forward
+            self.set["flow", name, "argument", "return_delay"] = back
+            for i in np.flatnonzero(back < 0).tolist():
+                there = float(np.broadcast_to(forward, len(rtt))[i])
+                self._refused[i] = InvalidInput(
+                    f"rtt of flow {name!r} is {rtt[i]:g} s, and its way there alone takes "
+                    f"{there:g} s; give more, or shorten its links"
+                )
 
     def scale(self, rtt: Any) -> None:
         """Set all propagation delays in proportion, so that every flow's round trip takes `rtt`."""
-        now = {self.net.base_rtt(f) for f in self.net.flows}
-        if len(now) != 1 or not min(now) > 0:
+        own = {name: self.flow(name) for name in self.net.flows}
+        now = [forward + back for _, forward, back, _ in own.values()]
+        if not now or any(np.any(trip != now[0]) for trip in now) or not np.all(now[0] > 0):
             raise InvalidInput(
                 "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; "
-                f"sweep that of one flow, such as '{next(iter(self.net.flows))}.rtt', or delay, "
+                f"sweep that of one flow, such as '{next(iter(own), 'a')}.rtt', or delay, "
                 "or give a function that builds the network"
             )
-        factor = rtt / now.pop()
+        factor = rtt / now[0]
         for name, link in self.net.links.items():
-            self.set["link", name, "argument", "delay"] = factor * link.delay
+            delay = self.argument("link", name, "delay", link.delay)
+            self.set["link", name, "argument", "delay"] = factor * delay
         for name, flow in self.net.flows.items():
-            self.set["flow", name, "argument", "access_delay"] = factor * flow.access_delay
-            if flow.return_delay is not None:
-                self.set["flow", name, "argument", "return_delay"] = factor * flow.return_delay
+            self.set["flow", name, "argument", "access_delay"] = factor * own[name][0]
+            back = self.argument("flow", name, "return_delay", flow.return_delay)
+            if back is not None:
+                self.set["flow", name, "argument", "return_delay"] = factor * back
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -187,7 +197,10 @@ class Parameters:
         set_to = self.argument("link", name, "capacity", None)
         size: Any = link.buffer
         text = self.net.given("link", name)["buffer"]
-        if set_to is not None and isinstance(text, str) and dimension_of(text) == Dimension(s=1):
+        seconds = self.set.get(("link", name, "seconds", "buffer"))
+        if seconds is not None:
+            size = seconds * (link.capacity if set_to is None else set_to)
+        elif set_to is not None and isinstance(text, str) and dimension_of(text) == Dimension(s=1):
             size = to_si(text, "s", "buffer") * set_to
         c = capacity if set_to is None else set_to
         return (
@@ -221,6 +234,8 @@ class Parameters:
         FluidccError
             If there is none with these values.
         """
+        if i in self._refused:
+            raise self._refused[i]
         changes: dict[str, dict[str, dict[str, Any]]] = {"link": {}, "flow": {}}
         for (kind, name, what, key), values in self.set.items():
             value = float(values[i]) if np.ndim(values) else values
@@ -233,13 +248,13 @@ class Parameters:
         for kind, some in changes.items():
             for name, own in some.items():
                 if "parameter" in own:
-                    law = own.get("law", getattr(self.net, f"{kind}s")[name].law)
+                    law = getattr(self.net, f"{kind}s")[name].law
                     own["law"] = _with_values(law, tuple(own.pop("parameter").items()))
                 if "initial" in own:
                     own["initial"] = self._starts(kind, name, own["initial"])
-        for name, own in changes["link"].items():
-            new = new.with_all("link", {name: own})
-        return new.with_all("flow", changes["flow"]) if changes["flow"] else new
+        for kind, some in changes.items():
+            new = new.with_all(kind, some) if some else new
+        return new
 
     def _starts(self, kind: str, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
         """The initial states as they were given, with new ones; a queue is given in one way."""
@@ -251,6 +266,7 @@ class Parameters:
     def errors(self) -> dict[int, FluidccError]:
         """Return why some points have no network, by point."""
         doubtful = np.zeros(self.points, bool)
+        doubtful[list(self._refused)] = True
         for (kind, name, what, key), values in self.set.items():
             doubtful |= ~self._allowed(kind, name, what, key, values)
         found: dict[int, FluidccError] = {}
@@ -264,7 +280,7 @@ class Parameters:
     def _allowed(self, kind: str, name: str, what: str, key: str, values: Any) -> Any:
         """Where values are surely such as the network takes; elsewhere it is asked."""
         fine = np.isfinite(values)
-        if what == "argument":
+        if what in ("argument", "seconds"):
             fine = fine | (np.isposinf(values) & (key == "buffer"))
             return fine & (values > 0 if key in POSITIVE else values >= 0)
         law = getattr(self.net, f"{kind}s")[name].law

@@ -15,7 +15,7 @@ from fluidcc.base.arguments import choice, explained, shown, whole
 from fluidcc.base.errors import InvalidCall, InvalidInput, warn
 from fluidcc.base.units import to_si
 from fluidcc.network import Network
-from fluidcc.network.parameters import Target
+from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import ask_for_units, without_unit
 from fluidcc.network.scenarios import MOST_FLOWS, Scenario
 from fluidcc.network.specs import PACKET
@@ -32,7 +32,7 @@ from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import find_measures
 from fluidcc.sweeps.refine import Refine, refined
-from fluidcc.sweeps.targets import between, changed, find_targets
+from fluidcc.sweeps.targets import between, find_targets, rebuilt
 from fluidcc.sweeps.task import Task, labelled
 
 if TYPE_CHECKING:
@@ -248,8 +248,7 @@ def _depends(net: Network, targets: Mapping[str, Target], axis: str) -> bool:
 def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> None:
     """Refuse a value that no point can take, before anything is computed.
 
-    Numbers that can be taken are those between two bounds, so the least and the greatest are tried,
-    each in a network.
+    Numbers that can be taken are those between two bounds, so the least and the greatest are tried.
     """
     moved = any(t.key in ("delay", "access_delay") for t in targets.values())
     for axis in grid.axes:
@@ -264,8 +263,14 @@ def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> No
             or _depends(net, targets, axis.name)
         ):
             continue
-        for value in axis.ends():
-            changed(net, {axis.name: target}, {axis.name: value})
+        alone, ends = {axis.name: target}, axis.ends()
+        if target.numeric:
+            errors = Parameters.of(net, alone, {axis.name: ends}).errors()
+            if errors:
+                raise errors[min(errors)]
+            continue
+        for value in ends:
+            rebuilt(net, alone, {axis.name: value})
 
 
 # options of `simulate` that a sweep hands on, and what they are by default

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.stability import Verdicts, verdicts_at
+from fluidcc.analysis.stability import Verdicts, verdicts_of
 from fluidcc.base.errors import FluidccError, InvalidInput, SweepFailed, Unsupported, gathered
 from fluidcc.base.progress import look
-from fluidcc.equilibria.many import Equilibria, equilibria
+from fluidcc.equilibria.many import Equilibria, equilibria_of
 from fluidcc.network import Network
-from fluidcc.network.parameters import Target
+from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.grid import combinations
 from fluidcc.sweeps.measures import STABILITY, Measure, Point, Value, refuse_taken
-from fluidcc.sweeps.targets import changed, on_copies
+from fluidcc.sweeps.targets import on_copies, rebuilt
 from fluidcc.sweeps.task import Kept, Piece, Task, Variable, empty_piece, reason
 from fluidcc.sweeps.trajectories import runs_together, trajectories_of
 
@@ -141,22 +141,10 @@ class Steady:
 
     def __init__(self, task: Task) -> None:
         self.task, axes = task, task.grid.axes
-        self.more = [k for k in range(len(axes)) if self._is_more(task.targets[axes[k].name])]
+        self.more = [k for k, axis in enumerate(axes) if not task.targets[axis.name].numeric]
         self.rest = [k for k in range(len(axes)) if k not in self.more]
         self._values = {k: np.array(axes[k].values, dtype=float) for k in self.rest}
         self._networks: Kept[Network] = Kept()
-
-    def _is_more(self, target: Target) -> bool:
-        """Whether an axis changes more than numbers, or numbers that follow from another axis's."""
-        if target.structural or target.key in ("start", "stop"):
-            return True
-        others = [t for t in self.task.targets.values() if t is not target]
-        if target.kind == "seconds":
-            return any(t.key == "capacity" for t in others)
-        ways = ("delay", "access_delay", "rtt")
-        if target.kind == "trip":
-            return any(t.key in ways for t in others)
-        return target.key in ways and any(t.kind == "trip" for t in others)
 
     def run(self, points: NDArray[np.int64], measures: Sequence[Measure], into: Piece) -> list[int]:
         """Put in what is measured at some points; return those left for one by one, by row."""
@@ -180,44 +168,43 @@ class Steady:
         into: Piece,
     ) -> None:
         """Put in what is found at some points of one network, or why it is not."""
-        net, targets, numbers = self._arguments(at, positions)
+        given = self._given(at, positions)
+        rest = equilibria_of(given)
         results: list[tuple[list[Measure], Equilibria | Verdicts]] = []
         if some := [m for m in measures if m.kind == "equilibrium"]:
-            results.append((some, equilibria(net, targets, numbers)))
+            results.append((some, rest))
         if some := [m for m in measures if m.kind == "stability"]:
             asked = {STABILITY[m.key][1] for m in some}
             asked_for = {"roots": "roots" in asked, "margins": "margins" in asked}
-            results.append((some, verdicts_at(net, targets, numbers, **asked_for)))
+            results.append((some, verdicts_of(given, rest, **asked_for)))
         for some, result in results:
             for measure in some:
                 values = into.values[measure.name]
                 got = np.array(getattr(result, measure.key), dtype=values.dtype)
                 got[list(result.errors)] = np.nan
-                values[self.task.schema[measure.name].places(rows, net)] = got
+                values[self.task.schema[measure.name].places(rows, given.net)] = got
                 for k, error in result.errors.items():
                     into.fail(int(rows[k]), {measure.name: reason(error)})
             for k, texts in result.warnings.items():
                 into.doubt(int(rows[k]), texts)
 
-    def _arguments(
-        self, at: tuple[int, ...], positions: Any
-    ) -> tuple[Network, dict[str, Target], dict[str, Any]]:
-        """The network, and what the axes change of it to what."""
-        values = self.task.grid.values(self.more, at)
-        targets = {axis: self.task.targets[axis] for axis in values}
+    def _given(self, at: tuple[int, ...], positions: Any) -> Parameters:
+        """What the axes set at some points of one network."""
+        values, targets = self.task.grid.values(self.more, at), self.task.targets
+        changes = {axis: targets[axis] for axis in values}
         model: Any = self.task.model
         try:
-            net = self._networks.get(at, lambda: changed(model, targets, values))
+            net = self._networks.get(at, lambda: rebuilt(model, changes, values))
         except FluidccError as error:
             raise InvalidInput(str(error)) from error
-        # The number of points follows from the axes, so there is always one.
-        changes = {"": Target("option", "", None)}
-        numbers = {"": np.zeros(positions.shape[1])}
-        for k in self.rest:
-            name = self.task.grid.axes[k].name
-            changes[name] = on_copies(self.task.targets[name], model, net)
-            numbers[name] = self._values[k][positions[k]]
-        return net, changes, numbers
+        names = {self.task.grid.axes[k].name: k for k in self.rest}
+        given = Parameters.of(
+            net,
+            {name: on_copies(targets[name], model, net) for name in names},
+            {name: self._values[k][positions[k]] for name, k in names.items()},
+        )
+        given.points = positions.shape[1]  # also where no axis sets a number
+        return given
 
 
 _steady: Kept[Steady] = Kept()
@@ -309,11 +296,10 @@ def _forms(task: Task, numbers: Iterable[int]) -> dict[str, Variable]:
     """Forms of results that are known beforehand: from the first network among these points, which
     has the flows of all.
     """
+    model: Any = task.model
     for number in numbers:
         with suppress(Exception):  # values_at() tells it
-            point = task.point(number)
-            if not isinstance(point, Point):
-                return {}
-            forms = {m.name: m.form(point.net) for m in task.measures}
+            net = rebuilt(model, task.targets, task.grid.point(number))
+            forms = {m.name: m.form(net) for m in task.measures}
             return {name: Variable.of(form) for name, form in forms.items() if form is not None}
     return {}

@@ -177,55 +177,38 @@ def on_copies(target: Target, before: Network, net: Network) -> Target:
     return replace(target, flows=tuple(f for f in net.flows if f in mine or origin(f) in mine))
 
 
-# --- changed copies -------------------------------------------------------------------------------
+# --- changed networks -----------------------------------------------------------------------------
 
 
 def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, Any]) -> Network:
-    """A copy of the network with the values of a point put in.
+    """Return the network with the values of a point put in.
 
     Raises
     ------
     InvalidInput
         If a value is not one that its place can take.
     """
-    pairs = [(target, values[axis]) for axis, target in targets.items()]
-    new = Parameters(net)
-    for target, value in pairs:
-        if target.kind not in ("rtt", "trip", "count", "option"):
-            new.put(target, value)
-    net = new.network()
-    for target, value in reversed(pairs):
-        if target.kind == "rtt":
-            new = Parameters(net)
-            new.scale(value)
-            net = new.network()
-        elif target.kind == "trip":
-            net = _with_trips(net, target.flows, value)
-    for target, value in pairs:
-        if target.kind == "count":
-            net = _with_copies(net, target.flows, value)
-    return net
+    new = rebuilt(net, targets, values)
+    numbers = {axis: on_copies(t, net, new) for axis, t in targets.items() if t.numeric}
+    return Parameters.of(new, numbers, {axis: [values[axis]] for axis in numbers}).network()
 
 
-def _with_trips(net: Network, flows: tuple[str, ...], rtt: float) -> Network:
-    """Return delays such that the round trip of these flows takes `rtt` without queues."""
-    changes = {}
-    for name in flows:
-        back = rtt - net.propagation_delay(name)
-        if back < 0:
-            raise InvalidInput(
-                f"rtt of flow {name!r} is {rtt:g} s, and its way there alone takes "
-                f"{net.propagation_delay(name):g} s; give more, or shorten its links"
-            )
-        changes[name] = {"return_delay": back}
-    return net.with_all("flow", changes)
-
-
-def _with_copies(net: Network, flows: tuple[str, ...], count: int) -> Network:
-    for name in flows:
-        given = net.given("flow", name)
-        if count == 0:
-            net = net.without_flow(name)
+def rebuilt(net: Network, targets: Mapping[str, Target], values: Mapping[str, Any]) -> Network:
+    """Return the network with other laws, starts, stops and numbers of flows, as some values say;
+    those of numbers are left out.
+    """
+    changes: dict[str, dict[str, dict[str, Any]]] = {"link": {}, "flow": {}}
+    counts = {}
+    for axis, target in targets.items():
+        for kind, name in () if target.numeric else target.owners:
+            if target.kind == "count":
+                counts[name] = values[axis]
+            else:
+                changes[kind].setdefault(name, {})[target.key] = values[axis]
+    for kind, some in changes.items():
+        net = net.with_all(kind, some) if some else net
+    new = net.only(name for name in net.flows if counts.get(name, 1)) if counts else net
+    for name, count in counts.items():
         for k in range(2, count + 1):
-            net = (net.copy() if k == 2 else net).flow(copy_name(name, k), **given)
-    return net
+            new.flow(copy_name(name, k), **net.given("flow", name))
+    return new
