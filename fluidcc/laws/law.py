@@ -395,6 +395,9 @@ class Source(Law):
         k and v of a law of the form x' = k x (U'(x) - v - e' - loss).
     threshold : Expr, optional
         Queueing delay above which it backs off [s], in its states, parameters and the round trip.
+    doubts : mapping of str to Expr
+        What makes a run doubtful, said of the flow (``"started too late"``), where the expression
+        of states and parameters is positive at the end.
 
     See `Law` for the others.
 
@@ -418,6 +421,7 @@ class Source(Law):
     gain: Expr | None = None
     penalty: Expr | None = None
     threshold: Expr | None = None
+    doubts: Mapping[str, Any] = field(default_factory=dict)
 
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS
@@ -431,11 +435,19 @@ class Source(Law):
         super().__post_init__()
         if self.window is not None and self.window not in self.flow:
             raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")
-        known = {*self.flow, *self.params, *symbols_of(RTT)}
-        if self.threshold is not None and (strange := symbols_of(self.threshold) - known):
+        object.__setattr__(self, "doubts", frozen(self.doubts, f"{self.name}: doubts"))
+        known = {*self.flow, *self.params}
+        trip = ", parameters and the round trip"
+        self._of(self.threshold, known | symbols_of(RTT), "threshold", trip)
+        for doubt in self.doubts.values():
+            self._of(doubt, known, "condition of a doubt", " and parameters")
+
+    def _of(self, given: Expr | None, known: set[Symbol], what: str, which: str) -> None:
+        """Refuse an expression of other symbols than these."""
+        if given is not None and (strange := symbols_of(given) - known):
             raise LawError(
-                f"{self.name}: the threshold depends on {', '.join(sorted(map(plain, strange)))}; "
-                "give it in states, parameters and the round trip"
+                f"{self.name}: the {what} depends on {', '.join(sorted(map(plain, strange)))}; "
+                f"give it in states{which}"
             )
 
     @property

@@ -130,14 +130,34 @@ def doubts(space: Workspace) -> list[str]:
     at = space.at
     return [
         *foreseen(at), *_by_bytes(at), *_lost(space), *_small_windows(space), *_path_delays(space),
+        *_of_laws(space),
     ]  # fmt: skip
+
+
+def _of_laws(space: Workspace) -> Iterator[str]:
+    """What laws themselves say makes a run doubtful."""
+    found: dict[str, list[str]] = {}
+    for group in space.at.groups:
+        for text, when in space.at.flows[group.members[0]].law.doubts.items():
+            last = {z: space.states_of(group, z)[:, -1] for z in group.own}
+            for n, i in enumerate(group.members):
+                known = dict(zip(group.law.params, space.flow_parameters(i).tolist(), strict=True))
+                known |= {z: float(values[n]) for z, values in last.items()}
+                if unfold(when).xreplace(known) > 0:
+                    found.setdefault(text, []).append(space.at.flows[i].name)
+    for text, flows in found.items():
+        more = f" (and so {len(flows) - 1} more)" if flows[1:] else ""
+        yield f"flow {flows[0]!r}{more} {text}"
 
 
 def looks_at_samples(at: Layout) -> bool:
     """Whether what makes a run doubtful depends on its samples."""
-    laws, losing = [g.law for g in at.groups], _may_lose(at)
+    laws, losing = [at.flows[g.members[0]].law for g in at.groups], _may_lose(at)
     return any(
-        window(law) or next(_keepers(law), None) is not None or (losing and _may_go_on(law))
+        law.doubts
+        or window(law)
+        or next(_keepers(law), None) is not None
+        or (losing and _may_go_on(law))
         for law in laws
     )
 

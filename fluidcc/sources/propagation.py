@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Heaviside, Max, Min, Symbol, symbols
+from sympy import Abs, Heaviside, Max, Min, Piecewise, Rational, Symbol, symbols
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.laws import Jump, Source, Tick, extended
-from fluidcc.sources._windows import F, delta, low, w
+from fluidcc.sources._windows import F, acked, delta, low, w
 from fluidcc.sources.dca import alpha
-from fluidcc.symbols import RTT, Let, nonnegative, packet, positive
+from fluidcc.symbols import RTT, Let, nonnegative, packet, pi, positive
 
 __all__ = ["with_estimator", "with_pause", "with_windowed_minimum"]
 
@@ -123,12 +123,26 @@ theta = symbols("theta", real=True, nonzero=True)
 # delay [s].
 r0, x0, d_hat = nonnegative("r_0 x_0 d_hat")
 
-_EVER = 1e9 * RTT  # once in a life
+# When to probe. The round trip moves when it leaves a band, in parts of the queueing delay seen,
+# around what it was when it last moved. Then, and at the beginning of the probe:
+r_s, still, began = nonnegative("r_s still began")  # the round trip [s]; the age [s], of both
+phase = nonnegative("phase")  # one of these three
+_WAITS, _PROBES, _KNOWS = 0, 1, 2
+trial = symbols("trial", real=True)  # theta, halved after each probe that met a loss
+lost = nonnegative("lost")  # of what it sent in the probe [packet]
+rested = nonnegative("rested")  # how long the round trip had not moved, in round trips
+calm = nonnegative("calm")
+_BAND, _CALM = 0.03, 10
+_EMPTY = 3  # round trips after which a path without a queue is known to be one
+_QUEUED = 0.5  # part of alpha that it has in the queue, at least
+_SMALLEST = 0.01  # of theta: then no smaller probes are tried
+_EARLY = "probed before the queue was at rest: give it a longer wait, or calm=10"
 
 
 def _planned(
     law: Source, name: str, rate: Any, asleep: Any, units: dict[Symbol, str],
-    flow: dict[Symbol, Any], jumps: tuple[Jump, ...] = (), **more: Any,
+    flow: dict[Symbol, Any], jumps: tuple[Jump, ...] = (),
+    initial: dict[Symbol, Any] | None = None, **more: Any,
 ) -> Source:  # fmt: skip
     """Return the law with another rate, and with its window held while `asleep` is 1."""
     if delta not in law.flow or w not in law.flow:
@@ -141,7 +155,8 @@ def _planned(
         held[F] = law.flow[F] + (rate - law.out["rate"]) / packet
     return extended(
         law, name, flow=held, out={"rate": rate}, units={age: "s", **units},
-        initial=dict.fromkeys((age, *flow), 0), jumps=(*law.jumps, *jumps), utility=None, **more,
+        initial={**dict.fromkeys((age, *flow), 0), **(initial or {})},
+        jumps=(*law.jumps, *jumps), utility=None, **more,
     )  # fmt: skip
 
 
@@ -201,6 +216,11 @@ def with_pause(law: Source, name: str | None = None) -> Source:
     )  # fmt: skip
 
 
+def _while(*phases: int) -> Any:
+    """1 in these phases, else 0."""
+    return sum(Heaviside(Rational(1, 2) - Abs(phase - k), 0) for k in phases)
+
+
 @explained
 def with_estimator(law: Source, name: str | None = None) -> Source:
     """Return the law with the estimator: for t_eps the flow sends 1 - theta of its rate, and infers
@@ -216,10 +236,11 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
     Returns
     -------
     Source
-        With the parameters ``wait`` [s], the age at which it probes, ``theta`` [1], below 1 and
+        With the parameters ``wait`` [s], the least age at which it probes, ``calm``, for how many
+        round trips the queue must have been at rest by then [1], ``theta`` [1], below 1 and
         negative by default so that the queue cannot empty, and ``rounds``, t_eps in round trips
         [1]. When the round trip of what it sent last in the probe is known, its queueing delay is
-        corrected by (9). Its window stands still from the beginning of the probe to then.
+        corrected. Its window stands still from the beginning of the probe to then.
 
     Raises
     ------
@@ -228,10 +249,24 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
     LawError
         If the law has no such window, or no alpha.
 
+    Notes
+    -----
+    A flow that has seen its path empty, a round trip that stands still at its least, knows its
+    delay and never probes. Any other probes once the round trip has stayed for `calm` round trips
+    within 3 % of the queueing delay seen, and half of alpha is in the queue. If a packet of the
+    probe is lost it is in vain, and half as strong a one follows after another rest. With `calm` 0
+    the queue need not be at rest; a run warns of probes before it was for 5 round trips.
+
+    The paper's (9) has a newcomer at rest, where x0 (r - d^) = alpha. A queue at rest is enough: of
+    flows of the same gain that know their delays the windows' changes then add up to 0, and so does
+    the sum of alpha - x q over all: n alpha/C is C (r - d^)/x0 - alpha/x0, which is the
+    paper's alpha n^/C^ at rest. Where the others' round trips are shorter than the probe it
+    corrects by too much.
+
     Examples
     --------
     >>> import fluidcc as fc
-    >>> [str(z) for z in fc.with_estimator(fc.FAST).states]
+    >>> [str(z) for z in fc.with_estimator(fc.FAST).states][:8]
     ['w', 'delta', 'paced', 'F', 'age', 'r_0', 'x_0', 'd_hat']
     """
     if alpha not in _source(law).params:
@@ -239,23 +274,39 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
             f"{law.name} has no alpha, the packets that each flow keeps in the queue; FAST and "
             f"Vegas have"
         )
-    length = rounds * r0
-    probing, asleep = _for(length), _for(length + RTT)
-    share = Let("a", theta * length / (r0 - RTT))  # capacity over own rate, from (8)
+    waits, asleep, length = _while(_WAITS), _while(_PROBES), rounds * r0
+    probing = asleep * Heaviside(began + length - age, 0)
+    at_rest, own = (age - still) / RTT, w / RTT * delta / alpha
+    again = waits * Heaviside(Abs(trial) - _SMALLEST * Abs(theta), 0)
+    share = Let("a", trial * length / (r0 - RTT))  # capacity over own rate, from (8)
+    # It is the estimate before the probe that this corrects: with theta > 0 shorter round trips may
+    # have been seen since. Those count too.
+    met = Max(share * (r0 - d_hat) - alpha / x0, 0)
+    corrected = Max(delta, RTT - d_hat + met)
+    parts = {wait: "s", theta: "1", rounds: "1", calm: "1", r0: "s", x0: "packet/s", d_hat: "s"}
     return _planned(
         law, name or f"{law.name}Estimator",
-        law.out["rate"] * (1 - probing) + packet * (1 - theta) * x0 * probing, asleep,
-        {wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"},
-        {r0: 0, x0: 0, d_hat: 0}, params={wait: 5, theta: -0.5, rounds: 1},
+        law.out["rate"] * (1 - probing) + packet * (1 - trial) * x0 * probing, asleep,
+        parts | {r_s: "s", still: "s", began: "s", phase: "1", trial: "1", lost: "packet",
+                 rested: "1"},
+        {**dict.fromkeys((r0, x0, d_hat, r_s, still, began, phase, trial, rested), 0),
+         lost: asleep * acked * pi},
+        initial={trial: theta}, params={wait: 5, theta: -0.5, rounds: 1, calm: _CALM},
         where=(*law.where, theta < 1),
+        doubts={_EARLY: Min(phase - Rational(1, 2), began, _CALM / 2 - rested)},
         jumps=(
-            Jump(when=age - wait, reset={r0: RTT, x0: w / RTT, d_hat: RTT - delta},
-            refractory=_EVER),
-            # (9): the others hold n alpha = a (a - 1) alpha of the queue, and C = a x0. It is the
-            # estimate before the probe that this corrects: with theta > 0 shorter round trips may
-            # have been seen since. Those count too.
-            Jump(when=age - RTT - wait - length,
-                 reset={delta: Max(delta, RTT - d_hat + Max(share - 1, 0) * alpha / x0)},
-                 refractory=_EVER),
+            Jump(when=waits * (Abs(RTT - r_s) - _BAND * delta - RTT / 10000),
+                 reset={r_s: RTT, still: age}),
+            Jump(when=waits * Heaviside(RTT / 10000 - delta, 0) * (at_rest - _EMPTY),
+                 reset={phase: _KNOWS}),
+            Jump(when=again * Min(age / wait - 1, at_rest - calm, own - _QUEUED),
+                 reset={r0: RTT, x0: w / RTT, d_hat: RTT - delta, phase: _PROBES, began: age,
+                        lost: 0, rested: at_rest}),
+            Jump(when=asleep * (age - RTT - began - length), reset={
+                delta: Piecewise((delta, lost >= 1), (corrected, True)),
+                phase: Piecewise((_WAITS, lost >= 1), (_KNOWS, True)),
+                trial: Piecewise((trial / 2, lost >= 1), (trial, True)),
+                still: age,
+            }),
         ),
     )  # fmt: skip

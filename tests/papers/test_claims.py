@@ -72,7 +72,7 @@ binomial: out of a fluid's reach
     bandwidth_estimates testbed testbed_in_a_network
 fast: proved
     dynamics rest met_queue newcomer_rate old_rate backlog unfairness_order drains_in_time threshold
-    threshold_order pause_length probe flows capacity_estimate corrected
+    threshold_order pause_length probe flows capacity_estimate corrected rest_of_the_queue+
 fast: reproduced
     static_windows+ positive_theta small_buffer longer_pause plateaus_of_fast plateaus_of_estimator
     queues fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n estimator_over_n

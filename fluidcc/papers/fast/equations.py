@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Eq, limit, oo, sqrt
+from sympy import Eq, limit, oo, solve, sqrt
 
 from fluidcc.formulas import fast
 from fluidcc.papers.fast.common import ALPHA, PACKET, C
@@ -113,3 +113,11 @@ def capacity_estimate() -> Found:
 def corrected() -> Found:
     met = {d_hat: d0 + n * alpha / capacity, delta_r: _CHANGE}
     return proved(Eq(fast.corrected_delay.form.subs(met).subs(x0, X0), d0))
+
+
+def rest_of_the_queue() -> Found:
+    met, own = n * alpha / capacity, positive("delta")  # the queue met, and what is seen beyond it
+    # Windows add up to the same while the queue is at rest: the sum of q_i x_i is (n + 1) alpha.
+    (queue,) = solve(own * x0 + (own + met) * (capacity - x0) - (n + 1) * alpha, own)
+    correction, paper = capacity / x0 * own - alpha / x0, (capacity / x0 - 1) * alpha / x0
+    return proved(Eq(correction.subs(own, queue), met), Eq(correction.subs(own, alpha / x0), paper))

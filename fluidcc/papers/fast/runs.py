@@ -260,7 +260,8 @@ def _lot(method: str, peak: float) -> Network:
     for k in (2, 3, 4, 5):
         route, access = (["first", "second"], _HOP) if k <= 3 else (["second"], 2 * _HOP)
         net.flow(f"S{k}", FAST, route=route, start=0, access_delay=access, **given)
-    law = FAST if method in (_KNOWN, "FAST") else METHODS[method](wait=_WAIT)
+    at: Any = {"wait": _WAIT, **({"calm": 0} if method == "estimator" else {})}  # bursts or not
+    law = FAST if method in (_KNOWN, "FAST") else METHODS[method](**at)
     begin = 0.0 if method == _KNOWN else _START
     net.flow("S1", law, route=["first", "second"], start=begin, access_delay=_HOP, **given)
     return net.flow("Sb", OnOff(peak=peak), route=["first", "second"], start=0) if peak else net
