@@ -52,7 +52,7 @@ ldcc: out of a fluid's reach
     packets coexistence_packets
 binomial: proved
     windows_and_rates tcp_friendly_aimd decrease_lowers_the_sum fairness_of_a_decrease
-    slope_of_a_decrease rates_stay_positive slope_of_an_increase no_crossing_up binomial_fairness
+    slope_of_a_decrease rates_stay_positive slope_of_an_increase binomial_fairness
     binomial_crossing only_aimd sawtooth exact_efficiency flow_limit taylor leading_term two_terms
     independent_of_n loss_ratio aimd_loss loss_of_n loss_growth exponents aimd_scales_best
     ideal_scalability iscc_decrease iscc_single tcp_friendly_iscc
@@ -60,9 +60,10 @@ binomial: reproduced
     efficient_below_half errors_of_150_flows* tcp_friendly_is_slow slow_near_one
     experiment_parameters growth_aimd2 loss_of_100 aggressive_loses_more several_decreases estimates
 binomial: differs
-    no_crossing_down* crossing_increase* increase_in_time* part_below_one* efficiency_of_n*
-    errors_at_aimd* two_terms_better* efficiency_crossing* loss_of_many loss_example iscc_increase*
-    growth_aimd1 growth_iiad* exponents_aimd exponent_iiad* becomes_linear dips* iscc_in_simulation
+    no_crossing_down* no_crossing_up* crossing_increase* increase_in_time* part_below_one*
+    efficiency_of_n* errors_at_aimd* two_terms_better* efficiency_crossing* loss_of_many
+    loss_example iscc_increase* growth_aimd1 growth_iiad* exponents_aimd exponent_iiad*
+    becomes_linear dips* iscc_in_simulation
 binomial: refuted
     decrease_at_least_linear* strict_decrease* logarithmic_example* converges_iff* growth_bound*
     iscc_of_n*

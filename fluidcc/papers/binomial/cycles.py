@@ -8,7 +8,21 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from sympy import And, Eq, Function, Symbol, cos, diff, limit, log, series, simplify, sin, symbols
+from sympy import (
+    And,
+    Eq,
+    Function,
+    Rational,
+    Symbol,
+    cos,
+    diff,
+    limit,
+    log,
+    series,
+    simplify,
+    sin,
+    symbols,
+)
 
 from fluidcc.formulas import binomial, response
 from fluidcc.formulas._formula import deficit
@@ -97,7 +111,16 @@ def tcp_friendly_aimd() -> Found:
     friendly = response.aimd_window.form.subs(alpha, binomial.tcp_friendly_alpha.form)
     same = response.square_root_window.form.subs(response.square_root_window.arguments[1], 1)
     form = response.aimd_window.form  # as sqrt(alpha), so by no other one
-    return proved(proof(Eq(friendly, same), beta < 2), Eq(diff(form**2 / alpha, alpha), 0))
+    # from the top W down to W (1 - beta), and up by alpha N: W = alpha N/beta
+    mean = alpha * n * (2 - beta) / (2 * beta)
+    top = alpha * n / beta
+    own = mean.subs(alpha, binomial.tcp_friendly_alpha.form)
+    return proved(
+        proof(Eq(friendly, same), beta < 2),
+        Eq(diff(form**2 / alpha, alpha), 0),
+        Eq((top + top * (1 - beta)) / 2, mean),
+        proof(Eq(own, mean.subs({alpha: 1, beta: Rational(1, 2)})), beta < 2),
+    )
 
 
 def decrease_lowers_the_sum() -> Found:
@@ -174,7 +197,10 @@ def slope_of_an_increase() -> Found:
 
 def no_crossing_up() -> Found:
     y, value, slope = mean_value(R_I)
-    return proved(proof(y + value > x + R_I(x), slope > -1))
+    enough = proof(y + value > x + R_I(x), slope > -1)
+    # x + R_I = x + 2 - sin x rises strictly, though its slope vanishes at 2 pi, 4 pi, ...
+    steep = proof(Eq(diff(2 - sin(x), x), -cos(x)))
+    return differs_if(enough and steep)
 
 
 UP, DOWN = lam * x**-k, sigma * x**l
@@ -184,8 +210,10 @@ def binomial_fairness() -> Found:
     return proved(
         Eq(UP / x - diff(UP, x), lam * (1 + k) * x ** (-k - 1)),
         proof(lam * (1 + k) * x ** (-k - 1) > 0, k > -1),
+        proof(lam * (1 + k) * x ** (-k - 1) <= 0, k <= -1),
         Eq(diff(DOWN, x) - DOWN / x, sigma * (l - 1) * x ** (l - 1)),
         proof(sigma * (l - 1) * x ** (l - 1) >= 0, l >= 1),
+        proof(sigma * (l - 1) * x ** (l - 1) < 0, l < 1),
     )
 
 
