@@ -17,7 +17,7 @@ from fluidcc.laws.linear import at_rest
 from fluidcc.laws.prove import Verdict, prove
 from fluidcc.network.topologies import two_queues
 from fluidcc.papers import model
-from fluidcc.papers.binomial import cycles
+from fluidcc.papers.binomial import cycles, related
 from fluidcc.papers.binomial.cycles import errors, mean_value
 from fluidcc.papers.delay_aimd import rules as delay_rules
 from fluidcc.papers.delay_aimd.knee import Knee, _cycle
@@ -102,6 +102,9 @@ EQUATIONS: list[tuple[str, str, Any]] = [
     ("ecf.wanted_rate", "V1", ecf.V1 + ecf.c),
     ("ecf.wanted_rate_late", "V2", ecf.V2 + ecf.c),
     ("binomial.independent_of_n", "_part_of_n", lambda: PART / cycles.n),
+    ("binomial.continuous_feedback", "FLOW", 2 * related.FLOW),
+    ("binomial.aipd", "RESET", {w: f / 2 for w, f in related.RESET.items()}),
+    ("binomial.bandwidth_per_user", "P", related.P + cycles.n),
 ]
 
 
@@ -313,7 +316,46 @@ def far_from_optimal(net: Any) -> Any:
     return replace(solve(net), kkt=1e-6)
 
 
+UNFAIR = SimpleNamespace(fairness=0.6, rates=np.array([[2.0], [1.0]]))
+BEYOND = SimpleNamespace(rates=np.full((1, 1), 1e3))
+TWO = related.two_flows
+
 OTHERS: list[tuple[str, dict[str, Any], str]] = [
+    # binomial controls beside others
+    ("binomial.generic_controls", {"two_flows": lambda m, u: TWO(m, u) * (1 + 1e-9)}, "differs"),
+    ("binomial.monotone_steps", {"two_flows": lambda _: TWO("IIAD")}, "differs"),
+    ("binomial.monotone_steps", {"two_flows": lambda _: TWO("AIMD")}, "differs"),
+    (
+        "binomial.max_min_fairness",
+        {"synchronized": lambda *_: SimpleNamespace(orbit=UNFAIR)},
+        "differs",
+    ),
+    (
+        "binomial.actual_overshoot",
+        {"synchronized": lambda *_: SimpleNamespace(orbit=BEYOND)},
+        "differs",
+    ),
+    *(
+        (f"binomial.{row}", {"_settled": lambda *_: np.array([0.3, 0.7, 0.7])}, "differs")
+        for row in ("proportional_fairness", "potential_delay")
+    ),
+    ("binomial.nonzero_loss", {"FLOW": related.FLOW + 1}, AS_PRINTED),
+    ("binomial.too_aggressive", {"beside_aimd": lambda _: (9e6, 1e6)}, AS_PRINTED),
+    (
+        "binomial.stable_under_delays",
+        {"stability_boundary": lambda *_, **__: SimpleNamespace(value=6.7)},
+        AS_PRINTED,
+    ),
+    (
+        "binomial.yields_to_aimd",
+        {"beside_iscc": lambda _: dict.fromkeys((2, 20, 30), 2.0)},
+        AS_PRINTED,
+    ),
+    ("binomial.growth_column", {"S_50": related.S_50 | {"TFRC": 79.1}}, "differs"),
+    *(
+        (f"binomial.{row}", {"on_t1": lambda *_, **__: (0.1, 1.0)}, verdict)
+        for row, verdict in (("early_drops", "differs"), ("rates_against_windows", AS_PRINTED))
+    ),
     # LDCC
     ("ldcc.num_unique", {"num": SimpleNamespace(solve=far_from_optimal)}, "differs"),
     ("ldcc.dual_conditions", {"num": SimpleNamespace(solve=far_from_optimal)}, "differs"),

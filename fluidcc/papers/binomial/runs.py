@@ -19,7 +19,8 @@ from fluidcc.papers.model import Found, compared, differs_if, out_of_reach, repr
 from fluidcc.papers.printed import falling, named, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import Orbit, synchronized
-from fluidcc.sources import ISCC, TFRC, RateBinomial
+from fluidcc.sources import AIMD, ISCC, TFRC, RateBinomial
+from fluidcc.symbols import packet, pi, x_tau
 
 T1 = 1544e3  # Capacity of a T1 link [bit/s]
 # lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s.
@@ -345,16 +346,25 @@ def _law(name: str) -> Source:
 
 
 @cache
+def on_t1(name: str, flows: int, link: Any = None, *, single: bool = False) -> tuple[float, float]:
+    """Loss and utilisation from 60 to 120 s by flows that start at 1/2 to 3/2 of their fair share;
+    "windows" are AIMD's, which begin with one packet. With `single` each lost packet is a decrease.
+    """
+    law, given = AIMD(a=0.19) if name == "windows" else _law(name), []
+    law = law.averaged(intensity=x_tau * pi / packet) if single else law
+    for i in range(flows):
+        first = {"x": (0.5 + i / flows) * T1 / flows} if name not in ("TFRC", "windows") else None
+        given.append({"law": law, "start": 0, "packet": 12_000, "initial": first})
+    spec = {"capacity": T1, "delay": RTT / 2, "buffer": BUFFER * T1}
+    net = dumbbell(given, spec | ({"law": link} if link else {}))
+    late = simulate(net, 120, samples=3).isel(time=[1, 2]).diff("time")
+    lost, entered = late.lost.item(), late.entered.item()
+    return lost / entered, (entered - lost) / (60 * T1)
+
+
 def network_losses(name: str) -> dict[int, float]:
-    """Lost over sent from 60 to 120 s, by flows that start at 1/2 to 3/2 of their fair share."""
-    law, found = _law(name), {}
-    for n in NETWORK_FLOWS:
-        first = [{"x": (0.5 + i / n) * T1 / n} if name != "TFRC" else None for i in range(n)]
-        flows = [{"law": law, "start": 0, "packet": 12_000, "initial": x} for x in first]
-        net = dumbbell(flows, {"capacity": T1, "delay": RTT / 2, "buffer": BUFFER * T1})
-        late = simulate(net, 120, samples=3).isel(time=[1, 2]).diff("time")
-        found[n] = (late.lost / late.entered).item()
-    return found
+    """Lost over sent of these numbers of flows."""
+    return {n: on_t1(name, n)[0] for n in NETWORK_FLOWS}
 
 
 def testbed_in_a_network() -> Found:
