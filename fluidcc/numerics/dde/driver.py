@@ -24,7 +24,6 @@ from fluidcc.numerics.dde.events import (
     HIT,
     ROUNDING,
     STOPS,
-    accumulates,
     counts,
     look,
     scan,
@@ -39,16 +38,18 @@ from fluidcc.numerics.dde.past import (
     ask,
     fail,
     forget,
+    incline,
     inside,
     land,
     locate,
     look_up,
     next_landing,
+    note,
     slope,
 )
 from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.dde.step import EPS, attempt, expected_slope
-from fluidcc.numerics.layout import Floats, at, clear, copy
+from fluidcc.numerics.layout import Floats, at, copy
 
 CROWD = 200  # so many discontinuities at one time are an accumulation
 _REST = 100.0  # tolerances: a step in which nothing moves further is at rest
@@ -85,9 +86,7 @@ def _full(run: Run) -> bool:
     return (
         run.n_pieces + run.margin > run.most_pieces
         or run.n_points + run.margin > run.most_points
-        or run.n_landed + run.margin > run.most_landed
-        or run.n_jumps + run.margin > run.most_jumps
-        or run.n_hits + run.margin + run.most_found > run.most_hits
+        or run.n_notes + run.margin > run.most_notes
         or run.n_mesh + run.margin > run.most_mesh
     )
 
@@ -98,10 +97,9 @@ def _full(run: Run) -> bool:
 @njit()
 def _begin(run: Run) -> None:
     while run.next_break < run.n_breaks and run.break_t[run.next_break] <= run.t:
-        k = run.next_break
-        if run.break_t[k] < run.t:
-            add_point(run, run.break_t[k], run.break_order[k], False)
-        run.next_break = k + 1
+        if run.break_t[run.next_break] < run.t:
+            add_point(run, run.break_t[run.next_break], run.break_order[run.next_break], False)
+        run.next_break += 1
     _mesh(run)
     span, jumps = run.t_end - run.t, run.n_timed > 0 and run.timed_t[0] <= run.t + run.tolerance
     add_point(run, run.t, 0 if jumps else run.start_order, False)
@@ -133,33 +131,18 @@ def _rate(run: Run, t: float) -> None:
 
 @njit()
 def _first_step(run: Run) -> float:
-    """A first step by sizes of y, y' and a rough y'' (Hairer, Norsett & Wanner I, II.4)."""
-    n, span = run.n, run.t_end - run.t
+    """A first step by the sizes of y and y' (Hairer, Norsett & Wanner I, II.4)."""
+    span, d0, d1 = run.t_end - run.t, 0.0, 0.0
     if run.first_step > 0 or span == 0:
         return min(run.first_step, span)
-    d0, d1, d2 = 0.0, 0.0, 0.0
-    for i in range(n):
-        run.allowed[i] = run.atol[i] + run.rtol * abs(run.y[i])
-        if not run.allowed[i] > 0:
-            run.allowed[i] = math.inf  # of a zero nothing is known
-        d0 += (run.y[i] / run.allowed[i]) ** 2
-        d1 += (run.rate[i] / run.allowed[i]) ** 2
-    d0, d1 = math.sqrt(d0 / n), math.sqrt(d1 / n)
+    for i in range(run.n):
+        allowed = run.atol[i] + run.rtol * abs(run.y[i])
+        if allowed > 0:  # of a zero nothing is known
+            d0 += (run.y[i] / allowed) ** 2
+            d1 += (run.rate[i] / allowed) ** 2
+    d0, d1 = math.sqrt(d0 / run.n), math.sqrt(d1 / run.n)
     unit = 1e-4 * span if d0 < 1e-5 or d1 * span < 1e-5 else d0 / d1
-    h0 = min(0.01 * unit, span)
-    clear(run.q, 4 * n)
-    for i in range(n):
-        run.q[4 * i] = h0 * run.rate[i]
-        run.stage[i] = run.y[i] + run.q[4 * i]
-    slope(run, run.t + h0, run.t, h0, run.y, run.q)
-    for i in range(n):
-        d2 += ((run.out[i] - run.rate[i]) / run.allowed[i]) ** 2
-    d2 = math.sqrt(d2 / n) / h0
-    if not math.isfinite(d2):
-        return h0 * 1e-2
-    most = max(d1 * unit, d2 * unit**2)
-    h1 = max(1e-6 * span, h0 * 1e-3) if most <= 1e-15 else unit * (0.01 / most) ** 0.2
-    return min(100 * h0, h1, span)
+    return min(unit * (0.01 / max(d1 * unit, 0.01)) ** 0.2, span)
 
 
 # --- one step -------------------------------------------------------------------------------------
@@ -175,14 +158,14 @@ def _step(run: Run) -> None:
     if run.next_break < run.n_breaks and run.break_t[run.next_break] <= target:
         target = run.break_t[run.next_break]
         last = run.aside
-    cut, kink = _good_step(run, target - last)
-    end = run.t + min(cut, 1.0) * run.h
+    kink = _good_step(run, target - last)
+    end = run.t + min(run.ends, 1.0) * run.h
     due = abs(end - target) <= run.tolerance
-    if run.n_watchers > 0 and (due or kink or cut <= 1.0):  # a discontinuity may follow
-        t = look(run, min(cut, 1.0))
+    if run.n_watchers > 0 and (due or kink or run.ends <= 1.0):  # a discontinuity may follow
+        t = look(run, min(run.ends, 1.0))
         for i in range(run.n_watchers):
             run.value_before[i] = watch(run, i, t)
-    _accept(run, cut, target if due else end, kink)
+    _accept(run, target if due else end, kink)
 
 
 @njit()
@@ -200,12 +183,17 @@ def _check_pace(run: Run) -> None:
 
 
 @njit()
-def _accept(run: Run, cut: float, end: float, kink: bool) -> None:
-    """Keep the trial step up to `end`, and deal with all that happens there; `cut`: where in it
-    that is, 2 if nothing ends it early.
-    """
-    u, found = min(cut, 1.0), cut <= 1.0
-    _observe(run)
+def _accept(run: Run, end: float, kink: bool) -> None:
+    """Keep the trial step up to `end`, and deal with all that happens there."""
+    u, found = min(run.ends, 1.0), run.ends <= 1.0
+    for k in range(run.n_found):  # signs of watchers after the step, and events that do not end it
+        i, way = run.found_what[k], run.found_side[k]
+        if i >= run.n_watchers or run.found_u[k] > run.last:
+            continue
+        run.sign[i] = way
+        if run.found_kind[k] == HIT and run.kind[i] == s.EVENT and counts(run, i, way):
+            inside(run, run.found_u[k], run.stage)
+            _hit(run, i, run.t + run.found_u[k] * run.h, run.stage)
     copy(run.rate, at(run.k, 6 * run.n), run.n)
     if found:
         inside(run, u, run.y_end)
@@ -218,7 +206,11 @@ def _accept(run: Run, cut: float, end: float, kink: bool) -> None:
         copy(run.before_q, run.q, 4 * run.n)
         run.t, run.before_h, run.cut, run.smooth = end, run.h, u, True
         _mesh(run)
-    order = min(_stop_all(run), _due(run))
+    order = NO_ORDER
+    for k in range(run.n_found):
+        if run.found_kind[k] == STOPS and run.found_u[k] <= run.last:
+            order = min(order, _stop(run, run.found_what[k], run.found_side[k]))
+    order = min(order, _due(run))
     if kink:  # with many lags, its images cost more as mesh points than under error control
         order = min(order, 1 if run.few else run.max_order)
     if found or order < NO_ORDER:
@@ -226,21 +218,9 @@ def _accept(run: Run, cut: float, end: float, kink: bool) -> None:
 
 
 @njit()
-def _observe(run: Run) -> None:
-    """Note the signs of watchers after the step, and the events that do not end it."""
-    for k in range(run.n_found):
-        i, u, side = run.found_what[k], run.found_u[k], run.found_side[k]
-        if i < run.n_watchers:
-            run.sign[i] = side
-        if run.found_kind[k] == HIT and run.kind[i] == s.EVENT and counts(run, i, side):
-            inside(run, u, run.stage)
-            _hit(run, i, run.t + u * run.h, run.stage)
-
-
-@njit()
-def _good_step(run: Run, target: float) -> tuple[float, bool]:
-    """Make a good trial step that does not go beyond `target`; return where in it something must
-    end it (2: nothing), and whether an undeclared kink of fun lies in it.
+def _good_step(run: Run, target: float) -> bool:
+    """Make a good trial step that does not go beyond `target`; return whether an undeclared kink of
+    fun lies in it.
     """
     t, gap = run.t, target - run.t
     wish = min(run.wish, run.max_step)
@@ -266,26 +246,25 @@ def _good_step(run: Run, target: float) -> tuple[float, bool]:
                 h = max(u * h - run.probe, 0.5 * run.probe)
                 h_before = 0.0
                 continue
-        if run.problem != s.NO_PROBLEM or not error <= 1.0:
+        if run.problem == s.NO_PROBLEM and error <= 1.0:
+            scan(run)
+            if not run.too_fine:
+                if run.ends < 0.9 and again < 3 and run.ends * h > floor:
+                    again += 1
+                    run.resteps += 1
+                    h *= min(1.0, 1.001 * run.ends)
+                    continue
+                break
+            run.problem, run.resteps, shrink = s.TOO_FINE, run.resteps + 1, 0.25
+        else:
             refused += 1
             _refuse(run, h_before, error_before, refused)
-            h_before, error_before = 0.0 if run.problem != s.NO_PROBLEM else h, run.error
-            h *= 0.25 if run.problem != s.NO_PROBLEM else max(0.2, 0.9 * error**-0.2)
-            if h < floor:
-                fail(run, s.COLLAPSE, 0, h)
-            continue
-        cut = scan(run)
-        if run.too_fine:
-            run.problem, run.resteps, h = s.TOO_FINE, run.resteps + 1, 0.25 * h
-            if h < floor:
-                fail(run, s.COLLAPSE, 0, h)
-            continue
-        if cut < 0.9 and again < 3 and cut * h > floor:
-            again += 1
-            run.resteps += 1
-            h *= min(1.0, 1.001 * cut)
-            continue
-        break
+            smooth = run.problem == s.NO_PROBLEM
+            h_before, error_before = h if smooth else 0.0, run.error
+            shrink = max(0.2, 0.9 * error**-0.2) if smooth else 0.25
+        h *= shrink
+        if h < floor:
+            fail(run, s.COLLAPSE, 0, h)
     # Gustafsson's PI rule with the constants of DOPRI5 (Hairer & Wanner II, Section IV.2)
     factor = min(5.0, 0.9 * max(error, 1e-10) ** -0.17 * run.last_error**0.04)
     run.last_error = max(error, 1e-4)
@@ -297,7 +276,7 @@ def _good_step(run: Run, target: float) -> tuple[float, bool]:
     if kink or run.suspect <= t + h:
         run.suspect = -math.inf
     run.before_error = run.error
-    return cut, kink
+    return kink
 
 
 @njit()
@@ -327,9 +306,8 @@ def _surprise(run: Run) -> float:
         inside(run, u, run.stage)
         slope(run, run.t + u * run.h, run.t, run.h, run.y, run.q)
         for i in range(run.n):
-            a, b, c, d = run.q[4 * i], run.q[4 * i + 1], run.q[4 * i + 2], run.q[4 * i + 3]
-            known = (a + u * (2 * b + u * (3 * c + u * 4 * d))) / run.h
-            if not run.probe * abs(run.out[i] - known) <= run.allowed[i]:
+            gap = run.out[i] - incline(run.q, i, u) / run.h
+            if not run.probe * abs(gap) <= run.allowed[i]:
                 return u
     return 1.0
 
@@ -374,16 +352,6 @@ def _mismatch(run: Run) -> float:
 
 
 @njit()
-def _stop_all(run: Run) -> int:
-    """Act on all that ended the step; the order of the discontinuity it makes."""
-    order = NO_ORDER
-    for k in range(run.n_found):
-        if run.found_kind[k] == STOPS:
-            order = min(order, _stop(run, run.found_what[k], run.found_side[k]))
-    return order
-
-
-@njit()
 def _stop(run: Run, i: int, way: int) -> int:
     if i >= run.n_watchers:
         j, upper = (i - run.n_watchers) // 2, (i - run.n_watchers) % 2
@@ -413,9 +381,24 @@ def _fire(run: Run, i: int) -> int:
             run.finished = True
         return NO_ORDER
     _jump(run, run.number[i], run.t)
-    if accumulates(run, i):
-        fail(run, s.FASTER_JUMPS, run.number[i], run.t)
+    _check_accumulation(run, run.number[i])
     return 0
+
+
+@njit()
+def _check_accumulation(run: Run, number: int) -> None:
+    """Fail where the times of a jump seem to converge (Zeno)."""
+    later, gap, last, streak = run.t, 0.0, 0.0, 0
+    for k in range(run.n_notes - 2, -1, -1):
+        if run.note_what[k] != s.JUMPED or run.note_which[k] != number:
+            continue
+        if streak > 0 and not gap < 0.99 * (later - run.note_t[k]):
+            break
+        gap, later, streak = later - run.note_t[k], run.note_t[k], streak + 1
+        if streak == 1:
+            last = gap
+    if streak > 12 and last < 1e-5 * (run.t - later):
+        fail(run, s.FASTER_JUMPS, number, run.t)
 
 
 @njit()
@@ -429,8 +412,7 @@ def _jump(run: Run, number: int, t: float) -> None:
         if not math.isfinite(run.out[i]):
             fail(run, s.BAD_JUMP, number, run.t)
     copy(run.y, run.out, run.n)
-    run.jump_t[run.n_jumps], run.jump_what[run.n_jumps] = t, number
-    run.n_jumps += 1
+    note(run, s.JUMPED, number, t, run.y)
     _mesh(run)
 
 
@@ -534,8 +516,5 @@ def _sample(run: Run, end: float) -> None:
 @njit()
 def _hit(run: Run, i: int, t: float, y: Floats) -> None:
     """An event has occurred, at state y."""
-    k = run.n_hits
-    run.hit_event[k], run.hit_t[k] = run.number[i], t
-    copy(at(run.hit_y, run.n * k), y, run.n)
+    note(run, s.HIT, run.number[i], t, y)
     run.seen[i] += 1
-    run.n_hits = k + 1

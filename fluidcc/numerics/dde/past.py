@@ -36,17 +36,24 @@ def ask(run: Run, which: int, t: float) -> None:
 
 
 @njit()
-def polynomial(y: Floats, q: Floats, i: int, j: int, u: float) -> float:
-    """Number i of y, continued by row j of q at u."""
-    c = 4 * j
-    return y[i] + u * (q[c] + u * (q[c + 1] + u * (q[c + 2] + u * q[c + 3])))
+def rise(q: Floats, i: int, u: float) -> float:
+    """By how much state i is more at u than at 0, of the polynomial with coefficients q."""
+    c = 4 * i
+    return u * (q[c] + u * (q[c + 1] + u * (q[c + 2] + u * q[c + 3])))
+
+
+@njit()
+def incline(q: Floats, i: int, u: float) -> float:
+    """The derivative of that by u."""
+    c = 4 * i
+    return q[c] + u * (2 * q[c + 1] + u * (3 * q[c + 2] + u * 4 * q[c + 3]))
 
 
 @njit()
 def inside(run: Run, u: float, target: Floats) -> None:
     """Put the state at u in the trial step into an array."""
     for i in range(run.n):
-        target[i] = polynomial(run.y, run.q, i, i, u)
+        target[i] = run.y[i] + rise(run.q, i, u)
 
 
 # --- pieces ---------------------------------------------------------------------------------------
@@ -102,23 +109,10 @@ def _piece(run: Run, j: int, t: float, first: int, end: int) -> int:
 
 @njit()
 def _add_history(run: Run, j: int, t: float, weight: float) -> None:
-    """Add to `past` what lag j reads of the history, or of the table that stands for it."""
-    n, top = run.n, run.top[j]
-    if run.n_table == 0:
-        ask(run, s.HISTORY, t)
-        for i in range(top, top + run.n_read):
-            run.past[i] += weight * run.out[i]
-        return
-    p = min(max(run.cursor[j], 0), run.n_table - 1)
-    while p > 0 and run.table_t[p] > t:
-        p -= 1
-    while p + 1 < run.n_table and run.table_t[p + 1] <= t:
-        p += 1
-    run.cursor[j] = p
-    y, q, u = at(run.table_y, n * p), at(run.table_q, 4 * n * p), t - run.table_t[p]
-    u /= run.table_h[p]
-    for i in range(top, top + run.n_read):
-        run.past[i] += weight * polynomial(y, q, i, i, u)
+    """Add to `past` what lag j reads of the history."""
+    ask(run, s.HISTORY, t)
+    for i in range(run.top[j], run.top[j] + run.n_read):
+        run.past[i] += weight * run.out[i]
 
 
 @njit()
@@ -181,12 +175,7 @@ def add_point(run: Run, t: float, order: int, record: bool) -> None:
     start and those of the history stay, which lags pass as they come.
     """
     if record and order <= run.max_order:
-        i = run.n_landed
-        if i > 0 and run.landed_t[i - 1] == t:
-            i -= 1
-            order = min(order, run.landed_order[i])
-        run.landed_t[i], run.landed_order[i] = t, order
-        run.n_landed = i + 1
+        note(run, s.LANDED, order, t, run.y)
     if order >= run.max_order and record:
         return
     k = run.n_points
@@ -195,48 +184,51 @@ def add_point(run: Run, t: float, order: int, record: bool) -> None:
         return
     run.point_t[k], run.point_order[k] = t, order
     run.point_piece[k] = run.base + run.n_pieces
+    while t < run.t and run.point_piece[k] > 0 and run.piece_t[run.point_piece[k] - 1] >= t:
+        run.point_piece[k] -= 1
     run.n_points = k + 1
+
+
+@njit()
+def land(run: Run) -> int:
+    """Move on the constant lags that have carried a point forward up to now; the order of the
+    discontinuity, or `NO_ORDER`.
+    """
+    order = NO_ORDER
+    for j in range(run.m):
+        k = run.next_point[j]
+        while k < run.n_points:
+            if landed_on(run, k):
+                if run.point_t[k] + run.lag[j] > run.t + run.tolerance:
+                    break
+                run.branch[j] = max(run.branch[j], k + 1)
+                order = min(order, run.point_order[k] + 1)
+            k += 1
+        run.next_point[j] = k
+    return order
 
 
 @njit()
 def next_landing(run: Run) -> float:
     """When a constant lag will next carry a point forward; those of the present are left out."""
     soonest = math.inf
-    if run.function[s.LAGS] != 0:
-        return soonest
+    land(run)
     for j in range(run.m):
-        lag, k = run.lag[j], run.next_point[j]
-        if lag <= 0:
-            continue
-        while k < run.n_points and (
-            run.point_t[k] + lag < run.t + run.tolerance or not landed_on(run, k)
-        ):
-            k += 1
-        run.next_point[j] = k
-        if k < run.n_points:
-            soonest = min(soonest, run.point_t[k] + lag)
+        if run.next_point[j] < run.n_points:
+            soonest = min(soonest, run.point_t[run.next_point[j]] + run.lag[j])
     return soonest
 
 
+# --- the record -----------------------------------------------------------------------------------
+
+
 @njit()
-def land(run: Run) -> int:
-    """Move on the lags whose landings are due; the order of the discontinuity, or `NO_ORDER`."""
-    order = NO_ORDER
-    if run.function[s.LAGS] != 0:
-        return order
-    for j in range(run.m):
-        lag, k = run.lag[j], run.next_point[j]
-        if lag <= 0:
-            continue
-        while k < run.n_points and (
-            run.point_t[k] + lag <= run.t + run.tolerance or not landed_on(run, k)
-        ):
-            if landed_on(run, k):
-                run.branch[j] = max(run.branch[j], k + 1)
-                order = min(order, run.point_order[k] + 1)
-            k += 1
-        run.next_point[j] = k
-    return order
+def note(run: Run, what: int, which: int, t: float, y: Floats) -> None:
+    """Record an event or a jump with its number, or a landing with its order."""
+    k = run.n_notes
+    run.note_what[k], run.note_which[k], run.note_t[k] = what, which, t
+    copy(at(run.note_y, run.n * k), y, run.n)
+    run.n_notes = k + 1
 
 
 # --- delayed states -------------------------------------------------------------------------------
@@ -278,19 +270,19 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
     """
     arguments(run, t)
     implicit = False
-    m, n, z, n_read, constant = run.m, run.n, run.z, run.n_read, run.function[s.LAGS] == 0
+    m, n, z, n_read = run.m, run.n, run.z, run.n_read
+    called = run.function[s.HISTORY] != 0
     for j in range(m):
         then, k, u = run.at[j], run.branch[j], 0.0
         if run.follow:
             k = _passed(run, j, then)
         source, powers = run.past, run.flat
-        if constant and run.lag[j] == 0:
+        if run.lag[j] == 0:
             source = run.stage
-        elif k <= run.initial:
-            if run.function[s.HISTORY] != 0:
-                _history(run, j, then, low_end(run, k), high_end(run, k))
+        elif called and k <= run.initial:
+            _history(run, j, then, low_end(run, k), high_end(run, k))
         else:
-            first = max(run.point_piece[k - 1] - run.base, 0)
+            first = max(run.point_piece[k - 1] - run.base, 0) if k > 0 else 0
             newest = k == run.n_points
             if newest and (then > now or first >= run.n_pieces):
                 implicit = implicit or then > now
@@ -302,7 +294,7 @@ def look_up(run: Run, t: float, now: float, width: float, y: Floats, q: Floats) 
                 u = (then - run.piece_t[p]) / run.piece_h[p]
         top = run.top[j]
         for i in range(n_read):
-            z[i * m + j] = polynomial(source, powers, top + i, top + i, u)
+            z[i * m + j] = source[top + i] + rise(powers, top + i, u)
     return implicit
 
 

@@ -36,7 +36,10 @@ _ZEROS = 128  # that one step may have
 PROBES = 1000  # of an interval where errors tell nothing
 MANY = 20  # lags: so many read a table of a history in Python
 _PLACES = np.array([0.0, 0.13, 0.29, 0.5, 0.71, 0.87, 1.0])  # irregular: no period fits them
-_FIT = np.linalg.inv(np.vander(_PLACES[[0, 1, 3, 5, 6]], increasing=True)).ravel()
+_POWERS = np.vander(_PLACES, 5, increasing=True)
+_INNER = [[math.comb(j, i) / math.comb(4, i) for i in range(5)] for j in range(1, 5)]  # Bernstein's
+_FIT = np.vstack([_POWERS[[2, 4]], _INNER]) @ np.linalg.inv(_POWERS[[0, 1, 3, 5, 6]])
+_FIT[5] = np.eye(5)[4]
 _BOUNDLESS = 1 << 62
 
 
@@ -146,17 +149,26 @@ def _entry() -> Callable[[Run, bool, int], int]:
 
 # --- memory ---------------------------------------------------------------------------------------
 
+#: what grows: the arrays of each store, with numbers an entry for each state, or 0 where an entry
+#: is one number
+_STORES = {
+    "pieces": {"piece_t": 0, "piece_h": 0, "piece_y": 1, "piece_q": 4},
+    "points": {"point_t": 0, "point_order": 0, "point_piece": 0},
+    "mesh": {"mesh_t": 0, "mesh_y": 1},
+    "notes": {"note_what": 0, "note_which": 0, "note_t": 0, "note_y": 1},
+}
+
 
 def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     """The state of a run before its first step, and what must be kept as long as it runs."""
     run = Run()
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, Any] = {"place": _PLACES, "fit": _FIT.ravel()}
     for name, value in p.numbers.items():
         if isinstance(value, np.ndarray):
             arrays[name] = value
         else:
             setattr(run, name, value)
-    n, m, w = run.n, run.m, len(p.watchers)
+    n, m, w, called = run.n, run.m, len(p.watchers), isinstance(p.lags, Function)
     run.scale = max(abs(run.t), abs(run.t_end))
     run.tolerance = 64 * _EPS * run.scale
     run.aside = run.tolerance / 4
@@ -164,35 +176,50 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     run.quiet, run.probe = min(max(1e-6, 100 * _EPS / run.rtol), 1e-3), (run.t_end - run.t) / PROBES
     run.start_order = _start_order(p)
     run.follow = any(order >= run.max_order for _, order in [*p.breaks, (0, run.start_order)])
-    run.settled = math.inf
-    arrays["lag"] = constant = p.lags if isinstance(p.lags, np.ndarray) else np.zeros(m)
-    run.keep = p.dense_output or isinstance(p.lags, Function)
-    run.longest = constant.max(initial=0.0)
-    if isinstance(p.lags, np.ndarray):
-        run.shortest = constant[constant > 0].min(initial=math.inf)
-        run.settled = run.t + run.longest
+    run.keep = p.dense_output or called
+    lag = np.full(m, math.inf) if isinstance(p.lags, Function) else p.lags
+    run.longest = lag.max(initial=0.0)
+    run.shortest = 0.0 if called else lag[lag > 0].min(initial=math.inf)
+    arrays["lag"], run.settled = lag, run.t + run.longest
     run.out, run.stage = frame.views["out"], frame.views["y"]
     run.z, run.modes = frame.views["Z"], frame.views["modes"]
-    scans = w + 2 * m
-    arrays |= dict.fromkeys(("y", "past", "rate", "y_end", "allowed"), n)
-    arrays |= dict.fromkeys(("q", "guess", "flat", "before_q"), 4 * n)
-    arrays |= dict.fromkeys(("size", "switched", "fired", "interval", "since", "value_before"), w)
-    arrays |= {"k": 7 * n, "at": m, "value": scans, "side": scans}
-    run.most_found = 8 * scans + (_ZEROS if w else 0)
-    found = ("found_u", "found_what", "found_side", "found_kind")
-    arrays |= dict.fromkeys(found, run.most_found)
-    if w:
-        arrays |= {"place": _PLACES, "fit": _FIT, "coefficient": 5, "panel": 7 * w, "n_extra": w}
-        arrays |= dict.fromkeys(("extra_u", "extra_g"), 3 * w)
-    arrays |= dict.fromkeys(("branch", "cursor", "next_point"), m)
-    arrays |= dict.fromkeys(("seen", "sign", "shrinking"), w)
-    run.allot(arrays | _known(run, p) | _stores(run, p) | _table(run, p))
-    run.y[:] = run.past[:] = p.start
-    run.switched[:], run.fired[:], run.panel_width = math.nan, -math.inf, math.inf
-    run.interval[:] = run.since[:] = math.inf
+    run.n_watchers, run.n_breaks, run.n_timed = w, len(p.breaks), len(p.timed)
+    run.n_watched = w + 2 * m * called
+    run.look_back = any(one.function.delayed for one in p.watchers)
+    run.most_found = 16 * run.n_watched + _ZEROS
+    sizes = {
+        "y past rate y_end allowed": n, "q guess flat before_q": 4 * n, "k": 7 * n,
+        "at branch cursor next_point": m, "size switched value value_before seen sign": w,
+        "side": run.n_watched, "panel": 7 * run.n_watched,
+        "found_u found_what found_side found_kind": run.most_found,
+    }  # fmt: skip
+    arrays |= {name: size for names, size in sizes.items() for name in names.split()}
+    for name in ("kind", "number", "direction", "terminal"):
+        arrays[name] = [getattr(one, name) for one in p.watchers]
+    arrays["change_delayed"] = [change.delayed for change in p.changes]
+    arrays["break_t"], arrays["break_order"] = np.reshape(p.breaks, (-1, 2)).T
+    arrays["timed_t"], arrays["timed_jump"] = np.reshape(p.timed, (-1, 2)).T
+    past = _past(run, p)
+    run.n_pieces = past["piece_t"].size if past else 0
+    run.margin = (CROWD + 10) * w + run.n_timed + 2 + (run.most_found if w else 0)
+    for store in _STORES:
+        arrays |= _room(run, store, max(_STORE, 2 * run.margin + run.n_breaks + run.n_pieces))
+    if p.t_eval is not None:
+        run.sampling, run.sample_t, run.n_samples = True, p.t_eval, p.t_eval.size
+        arrays |= _room(run, "mesh", run.n_samples)
+        run.most_mesh = _BOUNDLESS
+    run.allot(arrays)
+    for name, values in past.items():
+        run.arrays[name][: values.size] = values
+    run.y[:] = p.start
+    run.switched[:], run.panel_width = -math.inf, math.inf
     run.before_h, run.last_error = 1.0, 1e-4
     run.suspect, run.paced_at, run.earliest = -math.inf, run.t, math.inf
-    return run, _functions(run, p, frame)
+    kept = [f and f.by_address(frame) for f in p.functions]
+    if past:
+        kept[s.HISTORY] = None
+    run.function = np.array([0 if f is None else _address(f) for f in kept], dtype=np.int64)
+    return run, kept
 
 
 def _start_order(p: Problem) -> int:
@@ -207,55 +234,16 @@ def _start_order(p: Problem) -> int:
     return int(not (gap > p.numbers["atol"] + p.numbers["rtol"] * np.abs(p.start)).any())
 
 
-def _table(run: Run, p: Problem) -> dict[str, Any]:
-    """A table of the history, where it is in Python and read by many constant lags."""
-    if p.history is None or is_compiled(p.history.function) or run.m <= MANY or not run.longest:
+def _past(run: Run, p: Problem) -> dict[str, Any]:
+    """The history as pieces: if it is constant, or in Python and read by many constant lags."""
+    if p.history is None:
+        one, none = np.array([run.t]), np.zeros(4 * run.n)
+        return {"piece_t": one, "piece_h": np.ones(1), "piece_y": p.start, "piece_q": none}
+    if is_compiled(p.history.function) or run.m <= MANY or not 0 < run.longest < math.inf:
         return {}
     first = run.t - run.longest
     ends = [first, *(b for b, _ in p.breaks if first < b < run.t), run.t]
-    table = history_table(p.history.at, ends, run.rtol, p.numbers["atol"])
-    run.n_table = 0 if table is None else table["table_t"].size
-    return table or {}
-
-
-def _known(run: Run, p: Problem) -> dict[str, Any]:
-    """What is watched, and what is known to come."""
-    run.n_watchers, run.n_breaks, run.n_timed = len(p.watchers), len(p.breaks), len(p.timed)
-    run.look_back = any(one.function.delayed for one in p.watchers)
-    known: dict[str, Any] = {
-        name: [getattr(one, name) for one in p.watchers]
-        for name in ("kind", "number", "direction", "terminal")
-    }
-    known["change_delayed"] = [change.delayed for change in p.changes]
-    known["break_t"], known["break_order"] = np.reshape(p.breaks, (-1, 2)).T
-    known["timed_t"], known["timed_jump"] = np.reshape(p.timed, (-1, 2)).T
-    return known
-
-
-#: what grows: how many there are and may be, and the arrays, with numbers an entry for each state,
-#: or 0 where an entry is one number
-_STORES = {
-    "pieces": {"piece_t": 0, "piece_h": 0, "piece_y": 1, "piece_q": 4},
-    "points": {"point_t": 0, "point_order": 0, "point_piece": 0},
-    "mesh": {"mesh_t": 0, "mesh_y": 1},
-    "hits": {"hit_event": 0, "hit_t": 0, "hit_y": 1},
-    "jumps": {"jump_t": 0, "jump_what": 0},
-    "landed": {"landed_t": 0, "landed_order": 0},
-}
-
-
-def _stores(run: Run, p: Problem) -> dict[str, int]:
-    """The stores at first, and how many numbers they have room for."""
-    run.margin = (CROWD + 10) * run.n_watchers + run.n_timed + 2
-    most = dict.fromkeys(_STORES, max(_STORE, 2 * run.margin) + run.n_breaks)
-    most["hits"] += 2 * run.most_found
-    if p.t_eval is not None:
-        run.sampling, run.sample_t = True, p.t_eval
-        run.n_samples = most["mesh"] = p.t_eval.size
-    sizes = [_room(run, store, entries) for store, entries in most.items()]
-    if run.sampling:
-        run.most_mesh = _BOUNDLESS
-    return {name: size for room in sizes for name, size in room.items()}
+    return history_table(p.history.at, ends, run.rtol, p.numbers["atol"]) or {}
 
 
 def _room(run: Run, store: str, entries: int) -> dict[str, int]:
@@ -268,20 +256,11 @@ def _grow(run: Run) -> None:
     """Double the stores in which one step may find no room; the entries that are there stay."""
     for store in _STORES:
         most = getattr(run, f"most_{store}")
-        room = run.margin + (run.most_found if store == "hits" else 0)
-        if getattr(run, f"n_{store}") + room > most:
+        if getattr(run, f"n_{store}") + run.margin > most:
             old = {name: run.arrays[name] for name in _STORES[store]}
             run.allot(_room(run, store, 2 * most))
             for name, values in old.items():
                 run.arrays[name][: values.size] = values
-
-
-def _functions(run: Run, p: Problem, frame: Frame) -> list[Any]:
-    """Write down the addresses of the functions; return what must be kept for them."""
-    kept = [f and f.by_address(frame) for f in p.functions]
-    addresses = [0 if f is None else _address(f) for f in kept]
-    run.function = np.array(addresses, dtype=np.int64)
-    return kept
 
 
 def _address(function: Any) -> int:
@@ -302,35 +281,35 @@ def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
     times = run.sample_t if run.sampling else run.mesh_t
     sol = None
     if p.dense_output:
-        k, points = run.n_pieces, run.n_points
-        pieces = (
-            run.piece_t[:k].copy(), run.piece_h[:k].copy(),
-            run.piece_y[: n * k].reshape(k, n).copy(),
-            run.piece_q[: 4 * n * k].reshape(k, n, 4).copy(),
-        )  # fmt: skip
+        points, first, k = run.n_points, run.point_piece[run.initial], run.n_pieces
         known = zip(run.point_t[:points].tolist(), run.point_order[:points].tolist(), strict=True)
         before = p.start if p.history is None else p.history.function
+        pieces = (
+            run.piece_t[first:k].copy(), run.piece_h[first:k].copy(),
+            run.piece_y[n * first : n * k].reshape(-1, n).copy(),
+            run.piece_q[4 * n * first : 4 * n * k].reshape(-1, n, 4).copy(),
+        )  # fmt: skip
         sol = DdeSolution(before, pieces, p.numbers["t"], t, p.start, y, list(known))
-    hit_times = hit_states = None
-    if p.events is not None:
-        which = run.hit_event[: run.n_hits]
-        at, states = run.hit_t[: run.n_hits], run.hit_y[: n * run.n_hits].reshape(-1, n)
-        hit_times = [at[which == i] for i in range(p.events)]
-        hit_states = [states[which == i] for i in range(p.events)]
-    landed = run.n_landed
+    notes = run.n_notes
+    what, which, when = run.note_what[:notes], run.note_which[:notes], run.note_t[:notes]
+    hits = [(what == s.HIT) & (which == i) for i in range(p.events or 0)]
+    states, jumped = run.note_y[: n * notes].reshape(-1, n), what == s.JUMPED
+    landed = np.column_stack([when, which])[what == s.LANDED]
+    landed = landed[np.lexsort(landed.T[::-1])]
+    landed = landed[np.diff(landed[:, 0], prepend=math.nan) != 0]
     status = {s.DONE: 0, s.TERMINATED: 1}.get(code, -1)
     return DdeResult(
         t=times[: run.n_mesh].copy(),
         y=run.mesh_y[: n * run.n_mesh].reshape(-1, n).T.copy(),
-        sol=sol, t_events=hit_times, y_events=hit_states,
-        t_jumps=run.jump_t[: run.n_jumps].copy(),
-        jump_index=run.jump_what[: run.n_jumps].copy(),
-        breaking_points=np.column_stack([run.landed_t[:landed], run.landed_order[:landed]]),
+        sol=sol,
+        t_events=None if p.events is None else [when[hit] for hit in hits],
+        y_events=None if p.events is None else [states[hit] for hit in hits],
+        t_jumps=when[jumped], jump_index=which[jumped], breaking_points=landed,
         nfev=int(run.nfev), status=status, message=_message(p, run, frame, code),
         modes=run.modes.copy() if p.layout.modes else None,
         statistics=Statistics(*map(int, (
-            run.steps, run.rejections, run.resteps, run.passes, run.n_hits, run.n_jumps,
-            run.switchings, landed,
+            run.steps, run.rejections, run.resteps, run.passes, (what == s.HIT).sum(),
+            jumped.sum(), run.switchings, len(landed),
         ))),
     )  # fmt: skip
 
@@ -356,11 +335,7 @@ def _message(p: Problem, run: Run, frame: Frame, code: int) -> str:
     if code == s.COLLAPSE:
         return _collapse(p, run, frame, here)
     if code == s.BAD_LAG:
-        lag = "NaN" if math.isnan(run.at[run.where]) else "infinite"
-        return (
-            f"lag {run.where} is {lag} at t = {run.when:.10g}: it must be finite wherever the "
-            f"state is."
-        )
+        return _bad_lag(run.where, run.at[run.where], run.when)
     if code == s.BAD_WATCHER:
         return (
             f"{p.watchers[run.where].function.what} returned NaN at t = {run.when:.10g}: it must "
@@ -392,6 +367,9 @@ def _collapse(p: Problem, run: Run, frame: Frame, here: str) -> str:
     if isinstance(p.lags, Function):
         frame.views["y"][:] = run.y_end
         lags = p.lags(frame, end)
+        for j, lag in enumerate(lags):
+            if not math.isfinite(lag):
+                return _bad_lag(j, lag, end)
         if -lags.min(initial=1.0) > 1e-3 * run.rtol * max(abs(end), run.when):
             return (
                 f"lag {int(np.argmin(lags))} becomes negative after {here}: the state at t - lag "
@@ -414,6 +392,11 @@ def _collapse(p: Problem, run: Run, frame: Frame, here: str) -> str:
         f"singularity, or fun jump as a function of the state (declare it in switches); or rtol "
         "and atol ask for more than rounding allows."
     )
+
+
+def _bad_lag(j: int, lag: float, t: float) -> str:
+    what = "NaN" if math.isnan(lag) else "infinite"
+    return f"lag {j} is {what} at t = {t:.10g}: it must be finite wherever the state is."
 
 
 def _short(y: Array) -> str:

@@ -52,7 +52,7 @@ class Run(Scattered):
     quiet: float  # errors below tell nothing of what lies between the stages,
     probe: float  # so that fun is tried at such intervals
     atol: Floats
-    lag: Floats  # m constants, not used if they are a function
+    lag: Floats  # m constants, infinite if they are a function
     top: Ints  # the (first) state that each lag is read for
     A: Floats  # the pair, as in `tableaus`
     B: Floats
@@ -119,12 +119,7 @@ class Run(Scattered):
     cursor: Ints  # the piece that each lag was found in
     next_point: Ints  # that each constant lag will carry forward
     earliest: float  # time at which the history was needed
-    past: Floats  # n: a state of the history, at all times if that is constant
-    n_table: int  # pieces that stand for a history in Python, as those of the steps
-    table_t: Floats
-    table_h: Floats
-    table_y: Floats
-    table_q: Floats
+    past: Floats  # n: a state of the history, where that is a function
 
     # --- known discontinuities, in order of time --------------------------------------------------
     n_breaks: int
@@ -138,6 +133,7 @@ class Run(Scattered):
 
     # --- watchers: events, functions that trigger jumps, switches ---------------------------------
     n_watchers: int
+    n_watched: int  # they, and each end of the interval of each lag that is a function
     look_back: int  # whether any of them reads delayed states
     kind: Ints
     number: Ints  # among those of its kind
@@ -145,27 +141,21 @@ class Run(Scattered):
     terminal: Ints  # how many occurrences end the run; 0: none
     seen: Ints  # occurrences
     sign: Ints  # before the step; 0: on the surface, not yet known
-    shrinking: Ints  # how often in a row the time between two jumps became shorter
     size: Floats  # the largest value seen
     switched: Floats  # when its mode last changed
-    fired: Floats  # when it last changed the state
-    interval: Floats  # and how long after the time before
-    since: Floats  # the first of the shrinking intervals
     change_delayed: Ints
-    value: Floats  # n_watchers + 2 m: of watchers, then of lags from the ends of their intervals
+    value: Floats  # of watchers
     value_before: Floats
     side: Ints  # their signs during a scan
     place: Floats  # 7 in a panel of a step, of which five fit a quartic
-    fit: Floats  # 5 x 5: its coefficients from them
-    coefficient: Floats  # 5 of one watcher
-    panel: Floats  # 7 x n_watchers: values there
-    n_extra: Ints  # of each watcher, places of extrema with values across zero
-    extra_u: Floats  # n_watchers x 3
-    extra_g: Floats
+    fit: Floats  # 6 x 5: what it foretells at the other two, its inner coefficients, its end
+    panel: Floats  # 7 x n_watched: values there
     panel_width: float  # most of the next, in time
     too_fine: int  # whether watchers are not resolved in the panels that a step may have
     n_found: int  # zeros in a trial step
     most_found: int
+    ends: float  # the first zero in it that must end it; 2 if there is none
+    last: float  # a little behind, up to where zeros count
     found_u: Floats
     found_what: Ints
     found_side: Ints  # the new sign
@@ -179,19 +169,12 @@ class Run(Scattered):
     most_mesh: int
     mesh_t: Floats
     mesh_y: Floats
-    n_hits: int
-    most_hits: int
-    hit_event: Ints
-    hit_t: Floats
-    hit_y: Floats
-    n_jumps: int
-    most_jumps: int
-    jump_t: Floats
-    jump_what: Ints  # which jump it was
-    n_landed: int
-    most_landed: int
-    landed_t: Floats
-    landed_order: Ints
+    n_notes: int
+    most_notes: int
+    note_what: Ints  # HIT, JUMPED or LANDED
+    note_which: Ints  # the number of the event or jump, the order of the discontinuity
+    note_t: Floats
+    note_y: Floats
 
     # --- statistics -------------------------------------------------------------------------------
     steps: int
@@ -228,6 +211,9 @@ else:
 
 # --- kinds of watchers ----------------------------------------------------------------------------
 (EVENT, JUMP, SWITCH) = range(3)
+
+# --- what is noted: an event, a jump, a discontinuity that is landed on ---------------------------
+(HIT, JUMPED, LANDED) = range(3)
 
 # --- why a trial step cannot be judged by its error -----------------------------------------------
 (NO_PROBLEM, NOT_FINITE, NO_FIXED_POINT, NEGATIVE_LAG, TOO_FINE) = range(5)

@@ -18,7 +18,7 @@ import math
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.dde import state as s
-from fluidcc.numerics.dde.past import inside, slope
+from fluidcc.numerics.dde.past import incline, inside, rise, slope
 from fluidcc.numerics.dde.state import Run
 from fluidcc.numerics.layout import at, clear, copy
 
@@ -39,12 +39,12 @@ def _predict(run: Run) -> None:
         for i in range(run.n):
             g[4 * i] = run.h * run.rate[i]
         return
-    for i in range(0, 4 * run.n, 4):  # p(cut + r v) - p(cut) in powers of v
-        a, b, c, d = old[i], old[i + 1], old[i + 2], old[i + 3]
-        g[i] = (a + u * (2 * b + u * (3 * c + u * 4 * d))) * r
-        g[i + 1] = (b + u * (3 * c + u * 6 * d)) * r**2
-        g[i + 2] = (c + u * 4 * d) * r**3
-        g[i + 3] = d * r**4
+    for i in range(run.n):  # p(cut + r v) - p(cut) in powers of v
+        b, c, d = old[4 * i + 1], old[4 * i + 2], old[4 * i + 3]
+        g[4 * i] = incline(old, i, u) * r
+        g[4 * i + 1] = (b + u * (3 * c + u * 6 * d)) * r**2
+        g[4 * i + 2] = (c + u * 4 * d) * r**3
+        g[4 * i + 3] = d * r**4
 
 
 @njit()
@@ -52,9 +52,7 @@ def expected_slope(run: Run, i: int) -> float:
     """y' of state i at the end of the trial step, if the previous piece went on."""
     if not run.smooth:
         return run.rate[i]
-    q, u = run.before_q, run.cut + run.h / run.before_h
-    a, b, c, d = q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3]
-    return (a + u * (2 * b + u * (3 * c + u * 4 * d))) / run.before_h
+    return incline(run.before_q, i, run.cut + run.h / run.before_h) / run.before_h
 
 
 @njit()
@@ -80,22 +78,19 @@ def _combine(run: Run) -> bool:
     """The end and the dense output from the stages, and the error allowed; return whether all is
     finite.
     """
-    n, h, k, q, B, P = run.n, run.h, run.k, run.q, run.B, run.P
+    n, h, k, q, P = run.n, run.h, run.k, run.q, run.P
     finite = True
     for i in range(n):
-        increment = a = b = c = d = 0.0
+        increment = 0.0
+        clear(at(q, 4 * i), 4)
         for l in range(7):
-            slope_l = k[n * l + i]
-            increment += B[l] * slope_l
-            a += P[4 * l] * slope_l
-            b += P[4 * l + 1] * slope_l
-            c += P[4 * l + 2] * slope_l
-            d += P[4 * l + 3] * slope_l
+            increment += run.B[l] * k[n * l + i]
+            for p in range(4):
+                q[4 * i + p] += h * P[4 * l + p] * k[n * l + i]
         end = run.y_end[i] = run.y[i] + h * increment
         finite = finite and math.isfinite(end) and math.isfinite(k[6 * n + i])
         allowed = run.atol[i] + run.rtol * max(abs(run.y[i]), abs(end))
         run.allowed[i] = allowed if allowed > 0 else _NOTHING
-        q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3] = h * a, h * b, h * c, h * d
     return finite
 
 
@@ -106,11 +101,8 @@ def _change(run: Run) -> float:
     """
     total = 0.0
     for i in range(run.n):
-        c = 4 * i
-        a, b = run.q[c] - run.guess[c], run.q[c + 1] - run.guess[c + 1]
-        d, e = run.q[c + 2] - run.guess[c + 2], run.q[c + 3] - run.guess[c + 3]
-        middle, end = 0.5 * a + 0.25 * b + 0.125 * d + 0.0625 * e, a + b + d + e
-        total += (middle / run.allowed[i]) ** 2 + (end / run.allowed[i]) ** 2
+        for u in (0.5, 1.0):
+            total += ((rise(run.q, i, u) - rise(run.guess, i, u)) / run.allowed[i]) ** 2
     return math.sqrt(total / (2 * run.n))
 
 
@@ -170,13 +162,11 @@ def _defect(run: Run) -> float:
 
     The largest, for a kink may be that of one state among hundreds.
     """
-    q, largest = run.q, 0.0
+    largest = 0.0
     inside(run, 0.5, run.stage)
-    slope(run, run.t + 0.5 * run.h, run.t, run.h, run.y, q)
+    slope(run, run.t + 0.5 * run.h, run.t, run.h, run.y, run.q)
     for i in range(run.n):
-        c = 4 * i
-        middle = q[c] + q[c + 1] + 0.75 * q[c + 2] + 0.5 * q[c + 3]
-        defect = abs((run.h * run.out[i] - middle) / run.allowed[i])
+        defect = abs((run.h * run.out[i] - incline(run.q, i, 0.5)) / run.allowed[i])
         if not defect <= largest:
             largest = defect
         if math.isnan(defect):

@@ -57,6 +57,6 @@ def history_table(
     starts, widths, coefficients = (np.array(column) for column in zip(*pieces, strict=True))
     powers = np.moveaxis(coefficients[:, 1:], 1, 2)
     return {
-        "table_t": starts, "table_h": widths, "table_y": coefficients[:, 0].ravel(),
-        "table_q": powers.ravel(),
+        "piece_t": starts, "piece_h": widths, "piece_y": coefficients[:, 0].ravel(),
+        "piece_q": powers.ravel(),
     }  # fmt: skip
