@@ -394,7 +394,6 @@ def slow_start_exit() -> Found:
         named("T = {:g}, tau0 = {:g}", CASES, parts),
         shown=shown,
         least=min(over),
-        most=max(over),
     )
 
 

@@ -157,13 +157,16 @@ def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners() -> Non
 
 @pytest.mark.slow
 def test_plain_slow_start_ends_where_news_of_its_bursts_comes() -> None:
-    """Half of a round is in the queue at its end: tau0 is met in that ending above 2 C tau0.
+    """Half of a round is in the queue at its end: tau0 is met in the first of C tau0 or more.
 
-    News of it comes within the next one, in which the window doubles again, to 8 C tau0 at most.
+    News of it comes 2 C tau0 acknowledgements into the next one, in which the window doubles again.
     """
-    values = values_of("slow_start_exit")
+    values, per_second = values_of("slow_start_exit"), 50e6 / 8000
     for T, tau0 in delay_aimd_runs.CASES:
-        assert 2 < values[f"T = {T:g}, tau0 = {tau0:g}"] * T / tau0 < 8
+        before = 10 * 2 ** np.ceil(np.log2(per_second * tau0 / 10))
+        wanted = 2 * before + 2 * per_second * tau0
+        found = values[f"T = {T:g}, tau0 = {tau0:g}"] * per_second * T
+        assert found == pytest.approx(wanted, rel=5e-3)
 
 
 @pytest.mark.slow
