@@ -286,7 +286,9 @@ class Parameters:
         law = getattr(self.net, f"{kind}s")[name].law
         if what == "initial":
             return fine & _within(law, key, values)
-        symbol = next(p for p in law.params if plain(p) == key)
+        symbol = next((p for p in law.params if plain(p) == key), None)
+        if symbol is None:
+            return fine & False
         if symbol.is_positive:
             fine &= values > 0
         elif symbol.is_nonnegative:

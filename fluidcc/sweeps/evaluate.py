@@ -25,7 +25,7 @@ from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.grid import combinations
 from fluidcc.sweeps.measures import STABILITY, Measure, Point, Value, refuse_taken
-from fluidcc.sweeps.targets import on_copies, rebuilt
+from fluidcc.sweeps.targets import rebuilt
 from fluidcc.sweeps.task import Kept, Piece, Task, Variable, empty_piece, reason
 from fluidcc.sweeps.trajectories import runs_together, trajectories_of
 
@@ -143,7 +143,6 @@ class Steady:
         self.task, axes = task, task.grid.axes
         self.more = [k for k, axis in enumerate(axes) if not task.targets[axis.name].numeric]
         self.rest = [k for k in range(len(axes)) if k not in self.more]
-        self._values = {k: np.array(axes[k].values, dtype=float) for k in self.rest}
         self._networks: Kept[Network] = Kept()
 
     def run(self, points: NDArray[np.int64], measures: Sequence[Measure], into: Piece) -> list[int]:
@@ -197,14 +196,7 @@ class Steady:
             net = self._networks.get(at, lambda: rebuilt(model, changes, values))
         except FluidccError as error:
             raise InvalidInput(str(error)) from error
-        names = {self.task.grid.axes[k].name: k for k in self.rest}
-        given = Parameters.of(
-            net,
-            {name: on_copies(targets[name], model, net) for name in names},
-            {name: self._values[k][positions[k]] for name, k in names.items()},
-        )
-        given.points = positions.shape[1]  # also where no axis sets a number
-        return given
+        return self.task.given(net, self.rest, positions)
 
 
 _steady: Kept[Steady] = Kept()

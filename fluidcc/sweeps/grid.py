@@ -34,6 +34,11 @@ class Axis:
         """Whether every value is a number."""
         return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
 
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The values as an array, of numbers."""
+        return np.array(self.values, dtype=float)
+
     def ends(self) -> tuple[Any, ...]:
         """The least and the greatest value; all of them where they are not numbers."""
         return (min(self.values), max(self.values)) if self.numeric else self.values

@@ -155,12 +155,7 @@ def _split(net: Network, name: str) -> tuple[str | None, str]:
 
 def between(law: Law) -> list[set[str]]:
     """Names of the parameters of a law whose values must fit one another."""
-    return [names_in(relation) for relation in law.where]
-
-
-def names_in(expression: Any) -> set[str]:
-    """Names of the symbols of an expression."""
-    return {plain(symbol) for symbol in unfold(expression).free_symbols}
+    return [{*map(plain, unfold(relation).free_symbols)} for relation in law.where]
 
 
 def on_copies(target: Target, before: Network, net: Network) -> Target:

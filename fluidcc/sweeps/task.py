@@ -19,11 +19,11 @@ from fluidcc.base import version
 from fluidcc.base.errors import FluidccError, InvalidInput
 from fluidcc.base.progress import interrupted
 from fluidcc.network import Network
-from fluidcc.network.parameters import Target
+from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.scenarios import Scenario
 from fluidcc.sweeps.grid import Grid
 from fluidcc.sweeps.measures import TOLD, Measure, Point, Value, as_values
-from fluidcc.sweeps.targets import changed
+from fluidcc.sweeps.targets import changed, on_copies
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,11 +83,26 @@ class Task:
         return as_values(made, "value")
 
     def at(self, values: Mapping[str, Any]) -> Point:
-        """Return the point with these values by axis, of a network."""
+        """Return the point with these values by axis, of a network; other axes set nothing."""
         assert isinstance(self.model, Network)
-        options = {k: values[k] for k, t in self.targets.items() if t.kind == "option"}
-        net = changed(self.model, self.targets, values)
+        targets = {axis: self.targets[axis] for axis in values}
+        options = {axis: values[axis] for axis, t in targets.items() if t.kind == "option"}
+        net = changed(self.model, targets, values)
         return Point(values, net, {**self.options, **options})
+
+    def given(self, net: Network, axes: list[int], positions: NDArray[np.int64]) -> Parameters:
+        """Return what some axes set, by number, at positions (axes of the grid, points); `net` has
+        what the others set.
+        """
+        model: Any = self.model
+        names = {k: self.grid.axes[k].name for k in axes}
+        given = Parameters.of(
+            net,
+            {name: on_copies(self.targets[name], model, net) for name in names.values()},
+            {name: self.grid.axes[k].numbers[positions[k]] for k, name in names.items()},
+        )
+        given.points = positions.shape[1]  # also where no axis sets a number
+        return given
 
     @property
     def structural(self) -> bool:

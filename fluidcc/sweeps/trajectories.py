@@ -1,29 +1,27 @@
 """Trajectories of many points at once: statistics of runs from workspaces that differ in numbers.
 
-An axis of a law's parameter or of an initial state sets numbers that stand in a workspace as they
-are. The other axes (delays, capacities, starts, numbers of flows) act together, and for each
-combination of their values a workspace is built. Workspaces of equal structure share everything but
-their numbers.
+Axes of laws' parameters and of flows' initial states set numbers that stand in a workspace as they
+are, where `Workspace.places` says. For each combination of values of the other axes (delays,
+capacities, starts, numbers of flows) a workspace is built. Workspaces of equal structure share
+everything but their numbers.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import lambdify
 
 from fluidcc.base.errors import FluidccError
 from fluidcc.base.progress import look
-from fluidcc.laws import Link, Source
+from fluidcc.equilibria.assembly import flow_numbers, initial_state, link_numbers
 from fluidcc.network import Network
+from fluidcc.network.parameters import Parameters
 from fluidcc.network.specs import resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import advance, solver
@@ -35,15 +33,13 @@ from fluidcc.simulation.results import variables
 from fluidcc.simulation.simulate import _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.grid import combinations
-from fluidcc.sweeps.measures import KINDS, Measure, Point, sample_times
-from fluidcc.sweeps.targets import between, names_in, on_copies
+from fluidcc.sweeps.measures import KINDS, Measure, sample_times
 from fluidcc.sweeps.task import Kept, Piece, Task, reason
-from fluidcc.symbols import plain, unfold
+from fluidcc.symbols import plain
 
-BLOCK = 512  # points that are put together at once
+BLOCK = 512  # points that are run between two looks at what a person wants
 PLACES = 20_000  # workspaces whose numbers are kept, of a few kilobytes each
 _MADE_OF = {"rtt": "one_way_delay", "utilisation": "throughput"}  # and numbers of the network
-_CONSTANTS = {plain(symbol) for symbol in (*Source.constants, *Link.constants)}
 
 
 def runs_together(task: Task) -> bool:
@@ -74,9 +70,6 @@ class _Structure:
         Of each statistic, the number of its first row.
     kinds, rows : arrays of int
         The kind of each row, and where its samples stand.
-    where, tables : array of int, list
-        Where the numbers stand that axes set alone; and of each the axis, and the number for each
-        of its values.
     address, hops : int
         Of the compiled step, and of the longest route.
     doubts : list of str or None
@@ -87,15 +80,13 @@ class _Structure:
     first: dict[str, int]
     kinds: NDArray[np.int64]
     rows: NDArray[np.int64]
-    where: NDArray[np.int64]
-    tables: list[tuple[int, NDArray[np.float64]]]
     address: int
     hops: int
     doubts: list[str] | None
 
 
 class _Place(NamedTuple):
-    """A combination of values of the axes that act together.
+    """A combination of values of the axes for which a workspace is built.
 
     ``head`` has the numbers of its workspace, up to the samples and from their end to the ring;
     each statistic is multiplied by ``scale``, and ``shift`` is added.
@@ -119,16 +110,20 @@ class Trajectories:
     Attributes
     ----------
     alone, joint : list of int
-        The axes that set numbers of their own, and the other ones.
+        The axes that set numbers in a workspace, and the other ones.
     """
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self._names = [m.key for m in task.measures if m.kind == "trajectory"]
         self._places: Kept[_Place | None] = Kept(PLACES)
-        self.structures: dict[Any, _Structure] = {}
-        self.alone = self._axes_alone()
-        self.joint = [k for k in range(len(task.grid.axes)) if k not in self.alone]
+        self.structures: dict[Any, _Structure | None] = {}
+        targets = [task.targets[axis.name] for axis in task.grid.axes]
+        self.alone = [
+            k for k, target in enumerate(targets)
+            if target.kind == "parameter" or (target.kind == "initial" and not target.links)
+        ]  # fmt: skip
+        self.joint = [k for k in range(len(targets)) if k not in self.alone]
 
     @property
     def workspaces(self) -> int:
@@ -140,74 +135,55 @@ class Trajectories:
         by row.
         """
         positions, left = self.task.grid.places(points), list[int]()
-        found: dict[int, list[tuple[_Place, NDArray[np.int64]]]] = {}  # by structure
-        for combination, rows in combinations(positions[self.joint]):
+        for combination, every in combinations(positions[self.joint]):
             try:
                 place = self._places.get(combination, partial(self._place, combination))
             except FluidccError as error:
-                for row in rows.tolist():
+                for row in every.tolist():
                     into.fail(row, {"": reason(error)})
                 continue
-            if place is None:
-                left += rows.tolist()
-            else:
-                found.setdefault(id(place.structure), []).append((place, rows))
-        for some in found.values():
-            places = [place for place, _ in some]
-            which = np.repeat(np.arange(len(some)), [len(rows) for _, rows in some])
-            members = np.concatenate([rows for _, rows in some])
-            for start in range(0, len(members), BLOCK):
-                rows, of = members[start : start + BLOCK], which[start : start + BLOCK]
-                in_block = places[of[0] : of[-1] + 1]
-                out, codes, said = self._block(in_block, of - of[0], positions[:, rows])
-                self._put(in_block[0], out, rows, measures, into)
-                for k in np.flatnonzero(codes != s.DONE).tolist():
-                    into.fail(int(rows[k]), {"": self._why(int(points[rows[k]]))})
+            for start in range(0, len(every), BLOCK):
+                rows = every[start : start + BLOCK]
+                if place is None:
+                    left += rows.tolist()
+                    continue
+                given = self.task.given(place.net, self.alone, positions[:, rows])
+                errors = given.errors()
+                for k, why in errors.items():
+                    into.fail(int(rows[k]), {"": reason(why)})
+                good = np.setdiff1d(np.arange(len(rows)), list(errors))
+                where, values = _numbers(place.structure.space, given)
+                out, failed, said = self._block(place, where, values[good])
+                for m in measures:
+                    spot = self.task.schema[m.name].places(rows[good], place.net)
+                    first = place.structure.first[m.key]
+                    into.values[m.name][spot] = out[:, first : first + spot[1].size]
+                left += rows[good[failed]].tolist()  # what is wrong, `simulate` says
                 for k, texts in said.items():
-                    into.doubt(int(rows[k]), texts)
+                    into.doubt(int(rows[good[k]]), texts)
         return left
 
-    def _put(
-        self, place: _Place, out: Any, rows: Any, measures: list[Measure], into: Piece
-    ) -> None:
-        """Put statistics where they belong among those of all points, flows and links."""
-        for m in measures:
-            where = self.task.schema[m.name].places(rows, place.net)
-            first = place.structure.first[m.key]
-            into.values[m.name][where] = out[:, first : first + where[1].size]
-
-    def _why(self, number: int) -> str:
-        """Why a run failed, as `simulate` says it."""
-        point = self.task.point(number)
-        try:
-            assert isinstance(point, Point)
-            _ = point.sampled
-        except Exception as error:
-            return reason(error)
-        return "SolverError: the run failed among others, and not alone"
-
     def _block(
-        self, places: list[_Place], which: NDArray[np.int64], positions: NDArray[np.int64]
+        self, place: _Place, where: NDArray[np.int64], values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], dict[int, list[str]]]:
-        """Statistics of runs of one structure, why each ended, and what makes them doubtful."""
-        structure, count = places[0].structure, len(which)
-        columns = [table[positions[k]] for k, table in structure.tables]
-        values = np.stack(columns, axis=1) if columns else np.empty((count, 0))
+        """Statistics of runs at one place, which ones failed, and what makes the others
+        doubtful.
+        """
+        structure, head, count = place.structure, place.head, len(values)
         out, codes = np.full((count, len(structure.rows)), np.nan), np.zeros(count, int)
         doubtful: dict[int, list[str]] = {}
         space = _copied(structure.space)  # this thread's own
         space.state.budget = 10 * pause_after(space.at)
         solver()  # `advance` as runs have it, which is compiled once for all
-        heads = _with_room(np.array([place.head for place in places]), space)
+        head = _with_room(head, space)
         F, I, anew, done = space.F.copy(), space.I.copy(), 1, 0
         alone = structure.doubts is None  # runs overwrite the samples of those before
         while done < count:
             look()
             stop = done + 1 if alone else count
             done = run_many(
-                F, I, heads, space.I, which[:stop], structure.where, values[:stop], structure.kinds,
-                structure.rows, out[:stop], codes[:stop], done, anew, structure.hops,
-                structure.address, advance,
+                F, I, head, space.I, where, values[:stop], structure.kinds, structure.rows,
+                out[:stop], codes[:stop], done, anew, structure.hops, structure.address, advance,
             )  # fmt: skip
             why = s.State(F, I).code
             anew = int(why != s.PAUSED or done == stop)
@@ -226,29 +202,28 @@ class Trajectories:
                 if why == s.GROW_HEAP:
                     space.grow_heap()
                 structure.space = _copied(space)  # for those that come later
-                F, I, heads = space.F.copy(), space.I.copy(), _with_room(heads, space)
+                F, I, head = space.F.copy(), space.I.copy(), _with_room(head, space)
         if structure.doubts:
             doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
-        scale, shift = (
-            np.array(part)[which] for part in zip(*(p[3:] for p in places), strict=True)
-        )
-        return out * scale + shift, codes, doubtful
+        return out * place.scale + place.shift, np.flatnonzero(codes != s.DONE), doubtful
 
     # --- workspaces -------------------------------------------------------------------------------
 
     def _place(self, combination: tuple[int, ...]) -> _Place | None:
         """The place at these positions along the joint axes; None if it must be run by itself."""
-        axes = range(len(self.task.grid.axes))
-        position = dict.fromkeys(axes, 0) | dict(zip(self.joint, combination, strict=True))
-        space = self._space(self.task.grid.values(axes, position.values()))
+        values = self.task.grid.values(self.joint, combination)
+        space = self._space(values)
         if space is None:
             return None
         net = space.at.net
         starts = tuple(tuple(g.law.initial.items()) for g in space.at.groups)
         key = (net.flow_names, net.link_names, starts, len(space.F), space.I.tobytes())
         if key not in self.structures:
-            self.structures[key] = self._structure(space)
+            set_alone = all(self._sets(values, space, end) for end in (np.argmin, np.argmax))
+            self.structures[key] = self._structure(space) if set_alone else None
         structure = self.structures[key]
+        if structure is None:
+            return None
         start = space.state.start
         head = np.concatenate(
             [space.F[: start("samples")], space.F[start("initial") : start("ring")]]
@@ -264,7 +239,7 @@ class Trajectories:
         return _Place(structure, head, net, scale, shift)
 
     def _space(self, values: dict[str, Any]) -> Workspace | None:
-        """The workspace at these values of the axes; None if the network must be run by itself."""
+        """The workspace at these values of axes; None if the network must be run by itself."""
         point = self.task.at(values)
         net, options = point.net, point.options
         if not _can_run(self.task, net):
@@ -278,6 +253,29 @@ class Trajectories:
         given = {"rtol": 1e-6, "atol": 1e-9, "max_step": math.inf}
         tolerances = {k: v if options.get(k) is None else options[k] for k, v in given.items()}
         return Workspace(at, sample_times(options), until, patterns=patterns, **tolerances)
+
+    def _sets(self, values: dict[str, Any], space: Workspace, end: Any) -> bool:
+        """Whether the workspace at the ends of all axes that act alone is `space` with their
+        numbers, as it must be.
+        """
+        if not self.alone:
+            return True
+        axes = self.task.grid.axes
+        at = [end(axis.values) if k in self.alone else 0 for k, axis in enumerate(axes)]
+        try:
+            other = self._space(
+                values | self.task.grid.values(self.alone, [at[k] for k in self.alone])
+            )
+        except FluidccError:  # no network: points near it are then told so one by one
+            return True
+        given = self.task.given(space.at.net, self.alone, np.array(at)[:, None])
+        (where, (numbers,)), F = _numbers(space, given), space.F.copy()
+        F[where] = numbers
+        return (
+            other is not None
+            and np.array_equal(space.I, other.I)
+            and np.allclose(F, other.F, 1e-14, 0.0, equal_nan=True)
+        )
 
     def _structure(self, space: Workspace) -> _Structure:
         """The structure of a workspace. Where its samples stand is read from numbered ones."""
@@ -297,106 +295,34 @@ class Trajectories:
             rows += [int(row) for row in found]
             kinds += [KINDS.index(kind)] * len(found)
         space.F[start:stop] = kept  # only now: what was read may be a view
-        numbers = [(k, *one) for k in self.alone for one in self._numbers(space, k)]
         return _Structure(
-            space, first, np.array(kinds), np.array(rows),
-            np.array([where for _, where, _ in numbers], dtype=np.int64),
-            [(k, table) for k, _, table in numbers],
-            fused_address(at) if fused else 0, max(len(f.route) for f in at.flows),
-            None if looks_at_samples(at) else doubts(space),
+            space, first, np.array(kinds), np.array(rows), fused_address(at) if fused else 0,
+            max(len(f.route) for f in at.flows), None if looks_at_samples(at) else doubts(space),
         )  # fmt: skip
 
-    # --- axes that act alone ----------------------------------------------------------------------
 
-    def _axes_alone(self) -> list[int]:
-        """Axes whose values stand in a workspace, where no other axis bears on them: so it is if,
-        with each law, the workspaces of their ends differ in these numbers only.
-        """
-        grid = self.task.grid
-        free = [k for k in range(len(grid.axes)) if not self._tied(k)]
-        if not free:
-            return []
-        laws = [k for k, a in enumerate(grid.axes) if self.task.targets[a.name].kind == "law"]
-        bases: list[tuple[dict[str, Any], Workspace]] = []
-        for positions in product(*(range(len(grid.axes[k].values)) for k in laws)):
-            for number in self.task.probes():
-                values = grid.point(number) | grid.values(laws, positions)
-                with suppress(FluidccError):
-                    if (space := self._space(values)) is not None:
-                        bases.append((values, space))
-                        break
-        return [k for k in free if bases and all(self._sets(k, *base) for base in bases)]
-
-    def _tied(self, k: int) -> bool:
-        """Whether an axis sets more than numbers of laws, or what may be set, or follows from it,
-        depends on another axis too.
-        """
-        target = self.task.targets[self.task.grid.axes[k].name]
-        if target.kind not in ("parameter", "initial"):
-            return True
-        others = [t for t in self.task.targets.values() if t is not target]
-        moving = {t.key for t in others if t.kind in ("parameter", "initial")} | _CONSTANTS
-        net: Any = self.task.model
-        for owner, name in target.owners:
-            swept: list[Any] = []  # laws that it has at other points
-            for axis in self.task.grid.axes:
-                other = self.task.targets[axis.name]
-                if other.kind == "law" and (owner, name) in other.owners:
-                    swept += axis.values
-            for law in swept or [getattr(net, f"{owner}s")[name].law]:
-                starts = {z: names_in(start) for z, start in law.initial.items()}
-                related = [*between(law), *starts.values()]
-                for z, f in (*law.lower.items(), *law.upper.items()):
-                    if names := names_in(f):  # the start must be within a bound that moves
-                        related.append(names | starts.get(z, set()) | {f"initial.{plain(z)}"})
-                own = {plain(p) for p in law.params} - {target.key} if swept else set()
-                if any(target.key in names and names & (moving | own) for names in related):
-                    return True
-        return False
-
-    def _numbers(self, space: Workspace, k: int) -> list[tuple[int, NDArray[np.float64]]]:
-        """Where the numbers stand that an axis sets, and what they are for each of its values: also
-        the initial values that follow from a parameter.
-        """
-        axis, net = self.task.grid.axes[k], space.at.net
-        model: Any = self.task.model
-        target = on_copies(self.task.targets[axis.name], model, net)
-        key, values = target.key.removeprefix("initial."), np.array(axis.values, dtype=float)
-        found: list[tuple[int, NDArray[np.float64]]] = []
-        for owner, name in target.owners:
-            law = getattr(net, f"{owner}s")[name].law
-            own = [(target.kind, key, values)]
-            given = net.given(owner, name)["initial"] or {}
-            for z, start in law.initial.items() if target.kind == "parameter" else ():
-                if key in names_in(start) and plain(z) not in given:
-                    symbol = next(p for p in law.params if plain(p) == key)
-                    known = {p: v for p, v in law.params.items() if p != symbol}
-                    value = lambdify([symbol], unfold(start).xreplace(known), "numpy")(values)
-                    own.append(("initial", plain(z), np.broadcast_to(value, len(values))))
-            found += [(at, t) for what, z, t in own for at in space.places(owner, name, what, z)]
-        return found
-
-    def _sets(self, k: int, values: dict[str, Any], space: Workspace) -> bool:
-        """Whether a workspace becomes that of the ends of an axis by its numbers alone."""
-        axis, numbers = self.task.grid.axes[k], self._numbers(space, k)
-        start, stop = (
-            space.state.start("samples"),
-            space.state.start("initial"),
-        )  # the samples, which are empty
-        for n in (int(np.argmin(axis.values)), int(np.argmax(axis.values))):
-            try:
-                other = self._space({**values, axis.name: axis.values[n]})
-            except FluidccError:
-                return False
-            F = space.F.copy()
-            for where, table in numbers:
-                F[where] = table[n]
-            if other is None or not np.array_equal(space.I, other.I):
-                return False
-            F[start:stop] = other.F[start:stop]
-            if not np.allclose(F, other.F, 1e-14, 0.0, equal_nan=True):
-                return False
-        return True
+def _numbers(space: Workspace, given: Parameters) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return where the numbers stand that are set at some points, and which these are: those of
+    `given`, and the initial values that follow from parameters.
+    """
+    found: dict[int, Any] = {}
+    for kind, name in dict.fromkeys(key[:2] for key in given.set):
+        spec = getattr(given.net, f"{kind}s")[name]
+        known = (
+            flow_numbers(given, name, spec.law)
+            if kind == "flow"
+            else link_numbers(given, spec, spec.capacity)
+        )
+        own = [("parameter", plain(p), known[p]) for p in spec.law.params]
+        own += [
+            ("initial", plain(z), initial_state(given, kind, name, z, known))
+            for z in spec.law.initial
+        ]
+        for what, key, values in own:
+            if np.ndim(values):
+                found |= dict.fromkeys(space.places(kind, name, what, key), values)
+    values = np.array(list(found.values())).reshape(len(found), given.points)
+    return np.array(list(found), dtype=np.int64), np.ascontiguousarray(values.T)
 
 
 def _copied(space: Workspace) -> Workspace:
@@ -406,11 +332,11 @@ def _copied(space: Workspace) -> Workspace:
     return new
 
 
-def _with_room(heads: NDArray[np.float64], space: Workspace) -> NDArray[np.float64]:
-    """The numbers of places as the workspace takes them: it may have grown since they were made."""
+def _with_room(head: NDArray[np.float64], space: Workspace) -> NDArray[np.float64]:
+    """The numbers of a place as the workspace takes them, which may have grown since."""
     start = space.state.start
     size = start("ring") - start("initial") + start("samples")
-    return np.ascontiguousarray(np.pad(heads, ((0, 0), (0, size - heads.shape[1]))))
+    return np.pad(head, (0, size - len(head)))
 
 
 _trajectories: Kept[Trajectories] = Kept()

@@ -126,6 +126,7 @@ def test_a_window_and_a_ring_that_grows() -> None:
     (structure,) = runs.structures.values()
     before = runs._space({"b.eta": 1.4, "a.beta": 0.1})
     assert before is not None
+    assert structure is not None
     assert len(structure.space.F) > len(before.F), "the ring has grown"
 
 

@@ -59,7 +59,7 @@ if not config.DISABLE_JIT:
     _ADVANCE = types.FunctionType(int64(_A, _N, int64, int64, float64))
     _SIGNATURE: tuple[Any, ...] = (
         int64(
-            _A, _N, float64[:, ::1], _N, _N, _N, float64[:, ::1], _N, _N, float64[:, ::1], _N,
+            _A, _N, _A, _N, _N, float64[:, ::1], _N, _N, float64[:, ::1], _N,
             int64, int64, int64, int64, _ADVANCE,
         ),
     )  # fmt: skip
@@ -71,9 +71,8 @@ else:
 def run_many(
     F: Any,
     I: Any,
-    heads: Any,
+    head: Any,
     I0: Any,
-    which: Any,
     where: Any,
     values: Any,
     kinds: Any,
@@ -97,11 +96,9 @@ def run_many(
     ----------
     F, I : arrays
         The workspace.
-    heads, I0 : arrays
-        What stands in `F` before a run, up to the samples and from their end to the ring, for each
-        combination of places; and in `I`.
-    which : array of int
-        The row of `heads` for each point.
+    head, I0 : arrays
+        What stands in `F` before a run, up to the samples and from their end to the ring; and in
+        `I`.
     where, values : arrays
         Places in `F`, and for each point the numbers that are put there.
     kinds, rows : arrays of int
@@ -117,13 +114,12 @@ def run_many(
             return p
         going_on = p == first and anew == 0
         if not going_on:
-            head = which[p]
             for k in range(len(I0)):
                 I[k] = I0[k]
             for k in range(a):
-                F[k] = heads[head, k]
+                F[k] = head[k]
             for k in range(b, ring):
-                F[k] = heads[head, a + k - b]
+                F[k] = head[a + k - b]
             for k in range(len(where)):
                 F[where[k]] = values[p, k]
         before = run.steps
