@@ -22,7 +22,7 @@ from numba import njit
 
 import fluidcc as fc
 from benchmarks.speed import Row, Skipped
-from fluidcc.laws.delay_equations import compiled_equations
+from fluidcc.laws.delay_equations import Equations
 from tests.numerics.dde.test_kinks import small_steps
 
 __all__ = ["mackey_glass", "many_lags", "mosquitoes"]
@@ -361,7 +361,7 @@ def mosquitoes() -> Iterator[Row]:
     t, states = sp.Symbol("t"), [sp.Function(f"x{i}") for i in range(13)]
     rates = _mosquitoes(lambda i, s: states[i](s), t, sp.cos)
     equations = {x(t): f for x, f in zip(states, rates, strict=True)}
-    made = compiled_equations({"fun": equations, "history": START})
+    made = Equations(equations).compiled({"history": START})
     times = np.linspace(0, YEARS * 365, 74)
     given = (made["fun"], (0, times[-1]), START, made["lags"])
     truth = fc.solve_dde(*given, rtol=1e-12, atol=1e-12, t_eval=times).y

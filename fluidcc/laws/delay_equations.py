@@ -35,15 +35,15 @@ def solve_dde(*arguments: Any, **options: Any) -> Any:
         given = inspect.signature(numeric.solve_dde).bind_partial(*arguments, **options).arguments
     except TypeError:
         return numeric.solve_dde(*arguments, **options)  # which says what does not fit
-    equations = _Equations(given["fun"])
+    equations = Equations(given["fun"])
     result = numeric.solve_dde(**equations.compiled(given))
     for run in result if isinstance(result, list) else [result]:
-        run.rows = equations.system.rows
+        run.rows = equations.rows
     return result
 
 
-def compiled_equations(given: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments of `solve_dde` with functions compiled from the equations in ``fun``.
+class Equations(System):
+    """Delay equations in SymPy, as functions to compile; kinks are held by modes.
 
     Raises
     ------
@@ -55,21 +55,12 @@ def compiled_equations(given: dict[str, Any]) -> dict[str, Any]:
         If a lag depends on a delayed state, or the equations are neutral, have distributed delays,
         impulses, partial derivatives or complex numbers.
     """
-    return _Equations(given["fun"]).compiled(given)
-
-
-class _Equations:
-    """Delay equations in SymPy, as functions to compile; kinks are held by modes."""
 
     def __init__(self, given: Any) -> None:
-        self.system = system = System(given)
-        self.t, self.now, self.then = system.t, system.now, system.then
-        self.plain, self.lags = system.plain, system.lags
+        super().__init__(given)
         collect = Collector("the equations")
-        rates = [collect.rewrite(f) for f in system.rates]
-        self.held = Switched(
-            dict(zip(self.now, rates, strict=True)), {}, tuple(collect.switches), collect.modes
-        )
+        flow = {y: collect.rewrite(f) for y, f in zip(self.now, self.rates, strict=True)}
+        self.held = Switched(flow, {}, tuple(collect.switches), collect.modes)
 
     def compiled(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of the numeric `solve_dde`: functions, constants and tables."""
@@ -81,7 +72,7 @@ class _Equations:
                 )
         given, watched = self._with_watched(given)
         history = self._given_history(given)
-        past = history_of(self.system, history) if isinstance(history, Mapping) else []
+        past = history_of(self, history) if isinstance(history, Mapping) else []
         values = self._parameters(given.get("args", ()), [*(g for g, _ in watched), *past])
         names: dict[Symbol, str] = {self.t: "t", **self.then}
         names |= {p: f"p{k}" for k, p in enumerate(values)}
@@ -161,13 +152,13 @@ class _Equations:
     def _given_history(self, given: dict[str, Any]) -> Any:
         """The history: by name if it holds expressions, else with as many numbers as states."""
         history: Any = given.get("history")
-        names = self.system.names
+        names = self.names
         if isinstance(history, Expr) and not history.is_number:
             history = [history]
         if isinstance(history, Mapping) or "history" not in given:
             return history
-        few, what = len(self.system.orders), history
-        if not self.system.in_order:
+        few, what = len(self.orders), history
+        if not self.in_order:
             raise InvalidInput(
                 f"history is {shown(history)}, and equations that are solved for derivatives have "
                 f"no order; give it by name: {{{', '.join(f'{x}: ...' for x in names[:few])}}}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sympy import (
@@ -13,6 +13,8 @@ from sympy import (
     Expr,
     I,
     Integral,
+    Mod,
+    Piecewise,
     Subs,
     Symbol,
     expand,
@@ -31,6 +33,9 @@ _HOPELESS = {
     DiracDelta: "is an impulse; give it as jumps=[(time, lambda t, y, *args: new state)]",
     ExprWithLimits: "has a variable of its own; write it out, as by .doit()",
 }
+
+
+_BROKEN = (Piecewise, Mod)  # SymPy's derivatives of these forget the jumps
 
 
 class System:
@@ -54,7 +59,9 @@ class System:
     """
 
     def __init__(self, given: Any) -> None:
-        pairs = [_pair(one) for one in _items(given)]
+        if isinstance(given, Mapping):
+            given = given.items()
+        pairs = [_pair(one) for one in ([given] if isinstance(given, Eq) else given)]
         if not pairs:
             raise InvalidInput("fun holds no equations; give {x(t): right-hand side, ...}")
         self.t = _time(pairs)
@@ -87,7 +94,7 @@ class System:
 
     def plain(self, f: Any) -> Expr:
         """An expression in which symbols stand for the states, now and delayed."""
-        f = sympify(f)
+        f = _expanded(sympify(f))
         if f.has(I):
             raise Unsupported(
                 f"{shown(f)} is complex: give equations of its real and imaginary parts"
@@ -211,12 +218,6 @@ def _linear(f: Expr, unknown: list[Symbol], left: Any) -> tuple[Symbol, Expr]:
     )
 
 
-def _items(given: Any) -> Iterable[Any]:
-    if isinstance(given, Mapping):
-        return given.items()
-    return [given] if isinstance(given, Eq) else given
-
-
 def _pair(one: Any) -> tuple[Any, Any]:
     """The two sides of an equation; the left one of x(t): f is the derivative of x."""
     wrong = InvalidInput(
@@ -224,10 +225,9 @@ def _pair(one: Any) -> tuple[Any, Any]:
         "Eq(x(t).diff(t), right-hand side)"
     )
     if isinstance(one, Eq):
-        left, right = one.args
         if not one.has(Derivative):
             raise wrong
-        return left, right
+        return _expanded(one.lhs), _expanded(one.rhs)
     if not isinstance(one, tuple) or len(one) != 2:
         raise wrong
     left, right = one
@@ -241,21 +241,42 @@ def _pair(one: Any) -> tuple[Any, Any]:
         right = sympify(right)
     except (TypeError, ValueError, SyntaxError, AttributeError):
         raise wrong from None
-    if not isinstance(left, Derivative) or not isinstance(right, Expr):
+    if not isinstance(left, Derivative) or not isinstance(right, Expr) or right.is_Matrix:
         raise wrong
-    return left, right
+    return _expanded(left), _expanded(right)
+
+
+def _expanded(f: Any) -> Any:
+    """The expression with every derivative carried out that is not one of a function itself."""
+
+    def carried(d: Any) -> Any:
+        if d.expr.has(*_BROKEN):
+            raise Unsupported(
+                f"{shown(d)} may have impulses where its function jumps; write the derivative out, "
+                f"and give an impulse as jumps=[(time, lambda t, y, *args: new state)]"
+            )
+        return d.doit()
+
+    def open_(d: Any) -> bool:
+        own = isinstance(d, Derivative) and isinstance(d.expr, AppliedUndef)
+        return isinstance(d, Derivative) and not (own and all(a.is_Symbol for a in d.expr.args))
+
+    return f.replace(open_, carried)
 
 
 def _time(pairs: list[tuple[Any, Any]]) -> Symbol:
-    """The variable of the first derivative."""
-    for left, right in pairs:
-        for side in (left, right):
+    """The variable of the first derivative that is one at the present."""
+    for pair in pairs:
+        for side in pair:
             for d in [side, *side.atoms(Derivative)]:
-                if isinstance(d, Derivative) and isinstance(d.expr, AppliedUndef):
-                    at = d.expr.args[0]
-                    _occurrence(d, at if at.is_Symbol else d.variables[0])
-                    return d.variables[0]
-    raise InvalidInput("the equations have no derivative; give Eq(x(t).diff(t), right-hand side)")
+                if isinstance(d, Derivative) and not isinstance(d.variables[0], Dummy):
+                    _occurrence(d, d.expr.args[0])
+                    t: Symbol = d.variables[0]
+                    return t
+    raise InvalidInput(
+        "the equations have no derivative at time itself; give Eq(x(t).diff(t), right-hand side), "
+        "with what is delayed on the right"
+    )
 
 
 def _occurrences(f: Any, t: Symbol) -> Iterator[Occurrence]:
@@ -289,24 +310,18 @@ def _occurrence(f: Any, t: Any) -> Occurrence | None:
         inner = f.expr.expr
         if isinstance(inner, AppliedUndef) and inner.args == f.variables:
             return inner.func, f.expr.derivative_count, f.point[0]
-    if not isinstance(f, Derivative | Subs):
-        return None
-    if isinstance(f, Derivative):
-        if isinstance(f.expr, AppliedUndef) and len(f.expr.args) > 1:
-            return _occurrence(f.expr, t)  # which says why
-        if set(f.variables) != {t}:
-            raise Unsupported(
-                f"{f} is a derivative with respect to {', '.join(map(str, f.variables))}, and time "
-                f"is {t}; differentiate by {t}"
-            )
-        if isinstance(f.expr, AppliedUndef) and f.expr.args == (t,):
-            return f.expr.func, f.derivative_count, t
-    done = f.doit()
-    if done != f and not isinstance(done, Derivative | Subs):
-        return None
-    if done != f:
-        return _occurrence(done, t)
-    raise Unsupported(f"{shown(f)} is no derivative of a function of {t}; write it out")
+    if isinstance(f, Derivative) and len(f.expr.args) > 1:
+        return _occurrence(f.expr, t)  # which says why
+    if isinstance(f, Derivative) and set(f.variables) != {t}:
+        raise Unsupported(
+            f"{f} is a derivative with respect to {', '.join(map(str, f.variables))}, and time is "
+            f"{t}; differentiate by {t}"
+        )
+    if isinstance(f, Derivative) and f.expr.args == (t,):
+        return f.expr.func, f.derivative_count, t
+    if isinstance(f, Derivative | Subs):
+        raise Unsupported(f"{shown(f)} is no derivative of a function of {t}; write it out")
+    return None
 
 
 def history_of(system: System, history: Mapping[Any, Any]) -> list[Expr]:
@@ -333,7 +348,7 @@ def history_of(system: System, history: Mapping[Any, Any]) -> list[Expr]:
             raise InvalidInput(f"history has nothing of {f(system.t)}; give {{{f(system.t)}: ...}}")
         before = past[system.states.index((f, p - 1))]
         slope = before.xreplace({system.t: t}).diff(t).xreplace({t: system.t})
-        if slope.has(DiracDelta, Derivative, Subs):
+        if slope.has(DiracDelta, Derivative, Subs) or before.has(*_BROKEN):
             raise InvalidInput(
                 f"history of {f} is {shown(before)}, whose derivative is not known; give it too: "
                 f"{{{Derivative(f(system.t), (system.t, p))}: ...}}"

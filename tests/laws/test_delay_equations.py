@@ -141,6 +141,9 @@ HIGHER: dict[str, tuple[Any, Any, float, list[float]]] = {
         {x(t): sp.sin(t), v(t): sp.sin(t) + sp.cos(t)}, 2.0,
         [np.sin(2), np.sin(2) + np.cos(2), np.cos(2)],
     ),
+    "the slope of a sum": (
+        {sp.Derivative(x(t) + t**2, t): 2 * t - x(t - 1)}, 1.0, 2.0, [-0.5],
+    ),
     "implicit": (
         [sp.Eq(x(t).diff(t) + v(t).diff(t), 0), sp.Eq(2 * x(t).diff(t) - v(t).diff(t), 3 * x(t))],
         {x(t): 1, v(t): 1}, 1.0, [2 - np.exp(1), np.exp(1)],
@@ -193,8 +196,16 @@ def test_events_of_derivatives_have_direction_and_end() -> None:
         ({"fun": {x(t): -x(t - 1).diff(t)}}, Unsupported, r"neutral: x'\(t - 1\)"),  # scipy#818
         ({"fun": {x(t).diff(t, 2): sp.Subs(x(t).diff(t, 2), t, t / 2)}}, Unsupported,
          r"neutral: x''\(t/2\)"),
+        ({"fun": [sp.Eq((x(t) - x(t - 1) / 2).diff(t, evaluate=False), -x(t))]}, Unsupported,
+         r"neutral: x'\(t - 1\)"),
+        ({"fun": {x(t): sp.Derivative(x(t) * x(t - x(t)), t)}}, Unsupported, "neutral"),
+        ({"fun": [sp.Eq(x(t - 1).diff(t), -x(t))]}, InvalidInput, "no derivative at time itself"),
         ({"fun": {x(t): sp.Integral(x(s), (s, t - 1, t))}}, Unsupported, "distributed delay"),
         ({"fun": {x(t): sp.DiracDelta(t - 1)}}, Unsupported, "impulse; give it as jumps"),
+        ({"fun": {x(t): sp.Derivative(sp.Heaviside(t - 1), t)}}, Unsupported, "impulse; give it"),
+        ({"fun": {x(t): sp.Derivative(sp.Piecewise((0, t < 1), (1, True)), t)}}, Unsupported,
+         "impulses where its function jumps"),
+        ({"fun": {x(t): sp.Matrix([x(t)])}}, InvalidInput, "which is no equation"),
         ({"fun": {x(t): sp.Sum(x(t) ** s, (s, 0, a))}}, Unsupported, "write it out"),
         ({"fun": {x(t): w(t, s).diff(s)}}, Unsupported, "partial differential"),
         ({"fun": [sp.Eq(sp.Derivative(x(t), s), 1)]}, Unsupported, "with respect to s"),
