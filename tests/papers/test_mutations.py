@@ -200,7 +200,7 @@ def averages(what: str, values: tuple[float, ...], all_else: float = 0.999) -> d
         "averages": lambda rtt: fixed if rtt is None else fixed | {what: values[RTTS.index(rtt)]},
         "mean_field": lambda kind, aqm, n, rtt: rtt,
         "dccp": lambda n, rtt: rtt,
-        "held_at": lambda aim: 0.06,
+        "held_at": lambda aim, seed: 0.06,
         "steady": lambda kind, v, n, rtt: None if what == "utilisation" or n < 100 else rtt,
     }
 

@@ -191,11 +191,11 @@ def unequal(near_first: bool, trips: tuple[float, ...] = FAR) -> xr.Dataset:
 
 
 @cache
-def held_at(aim: float) -> xr.Dataset:
+def held_at(aim: float, seed: int = 1) -> xr.Dataset:
     """30 Poisson sources at 60 ms with the outer set point `aim` [s]; without the first 10 s."""
     link = PAQMECF(aim=aim)
     net = fig5(_LAWS["Poisson"], link, 30, 0.06, 0.01 * np.arange(30))
-    return _counted(net, 60.0)
+    return _counted(net, 60.0, seed)
 
 
 @cache

@@ -186,8 +186,11 @@ def tfrc_drops() -> Found:
 
 
 def inner_drops() -> Found:
-    near, below = (averages(held_at(PAQMECF.parameter(name)))["loss"] for name in ("q_0", "aim"))
-    return compared([near], {"at it": near}, below=below)
+    near, below = (
+        [averages(held_at(PAQMECF.parameter(name), seed))["loss"] for seed in (1, 2, 3)]
+        for name in ("q_0", "aim")
+    )
+    return compared([near], named("seed {}", (1, 2, 3), near), near=near, below=below)
 
 
 def drop_ratios() -> Found:
