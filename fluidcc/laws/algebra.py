@@ -7,48 +7,83 @@ from functools import lru_cache
 from math import lcm
 
 from sympy import (
+    Add,
     Dummy,
     Expr,
+    Mul,
     Poly,
     Pow,
     Symbol,
+    asin,
+    asinh,
+    atan,
+    atanh,
     cancel,
+    cos,
+    cosh,
+    exp,
     expand,
     expand_log,
     factor,
     fraction,
+    log,
     powsimp,
+    preorder_traversal,
     simplify,
+    sin,
+    sinh,
+    tan,
+    tanh,
     together,
 )
 
-from fluidcc.laws.cover import (
-    Condition,
-    continuous,
-    short,
-)
+Condition = tuple[str, Expr]
+"""An expression and how it stands to zero: ">", ">=", "==" or "!="."""
 
 # What the negative of an expression must not be for it to stand so.
 OPPOSITE = {">": ">=", ">=": ">"}
+LARGE, _LONG = 1200, 250  # operations of what may be multiplied out, and of what may be simplified
+_SMOOTH = (Add, Mul, Pow, exp, log, sinh, cosh, tanh, asinh, atan, sin, cos)
+_IN_PARTS = (tan, asin, atanh)  # these too, but not everywhere
 
 
-def _forms(f: Expr) -> Iterator[Expr]:
+def short(f: Expr) -> tuple[Expr, dict[Expr, Expr]]:
+    """Return `f` with symbols of the same sign for exponentials, powers, sines and so on with
+    large numbers in their exponents, and what they stand for: algebra would write them out.
+    """
+    back: dict[Expr, Expr] = {}
+    for g in f.atoms(exp, Pow, sinh, cosh, tanh, sin, cos, tan):
+        if any(abs(number) > 60 or number.q > 60 for number in _numbers(g.args[-1])):
+            known = {k: True for k in ("positive", "nonnegative", "real") if getattr(g, f"is_{k}")}
+            back[Dummy("g", **known)] = g
+    return f.xreplace({g: d for d, g in back.items()}) if back else f, back
+
+
+def _numbers(f: Expr) -> list[Expr]:
+    return [g for g in preorder_traversal(f) if g.is_Rational]
+
+
+def _forms(f: Expr, size: int) -> Iterator[Expr]:
     """Yield `f` in ever more simplified forms, the cheap ones first."""
     yield f
     g = together(f)
     yield g
     yield cancel(g)
     yield expand(fraction(g)[0])
-    yield powsimp(expand_log(expand(f)))
-    yield simplify(f)
+    if size <= _LONG:
+        yield powsimp(expand_log(expand(f)))
+        yield simplify(f)
 
 
 @lru_cache(maxsize=4096)
 def settled(kind: str, f: Expr) -> bool:
     """Return whether `f` (= left - right), where defined, provably stands as `kind` to zero."""
     f, _ = short(_without_roots(f))
+    size = f.count_ops()
+    if size > (LARGE if kind == "==" else _LONG):
+        return False
     if kind == "==":
-        return any(g == 0 for g in _forms(f))
+        return any(g == 0 for g in _forms(f, size))
     return any(
         _has_sign(kind, above, below)
         for g in (f, cancel(together(f)), simplify(f))
@@ -83,9 +118,28 @@ def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
     return False
 
 
+def smooth(f: Expr, defined: bool = False) -> bool:
+    """Return whether `f` has derivatives wherever all of its parts have values, and, if asked,
+    whether that is provably everywhere that its symbols can be.
+    """
+    return all(
+        g.is_Atom
+        or (isinstance(g, _SMOOTH) and (not defined or g.func not in (log, Pow) or _has_value(g)))
+        or (isinstance(g, _IN_PARTS) and not defined)
+        for g in preorder_traversal(f)
+    )
+
+
+def _has_value(g: Expr) -> bool:
+    base, power = (g.args[0], log) if isinstance(g, log) else g.args
+    if power is log or not power.is_integer:
+        return bool(base.is_positive)
+    return bool(power.is_nonnegative or base.is_nonzero)
+
+
 def rises(kind: str, f: Expr, depth: int = 3) -> bool:
     """Return whether `f` begins at or above zero as a positive symbol does, and then rises."""
-    if not continuous(f):
+    if not smooth(f, defined=True):
         return False
     for s in sorted(f.free_symbols, key=str):
         # A slope above zero inside an interval is enough, so strictness needs only s > 0.
@@ -119,7 +173,7 @@ def by_squares(kind: str, f: Expr, depth: int = 3) -> bool:
 def _impossible(kind: str, f: Expr) -> bool:
     if kind in OPPOSITE:
         return settled(OPPOSITE[kind], -f)
-    return bool(factor(together(f)).is_nonzero if kind == "==" else settled("==", f))
+    return settled("!=" if kind == "==" else "==", f)
 
 
 Assumed = tuple[Expr, list[Condition], dict[Symbol, Expr]]

@@ -12,14 +12,10 @@ from sympy import (
     Eq,
     Expr,
     Float,
-    Ge,
-    Gt,
     Heaviside,
     I,
     Integer,
-    Le,
     Limit,
-    Lt,
     Ne,
     Or,
     Piecewise,
@@ -36,9 +32,8 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.cover import (
-    Condition,
-)
+from fluidcc.laws.algebra import Condition
+from fluidcc.laws.cover import KINDS
 from fluidcc.symbols import unfold
 
 _KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")
@@ -98,18 +93,13 @@ def _name(atom: Any) -> str:
 
 def comparing(f: Expr) -> Expr:
     """Return `f` with signs, steps and equalities in conditions written in comparisons."""
-    f = f.replace(lambda g: isinstance(g, (sign, Heaviside)), _three_ways)
+    f = f.rewrite([sign, Heaviside], Piecewise)
 
     def compared(relation: Any) -> Any:
         a, b = relation.args
         return And(a >= b, a <= b) if isinstance(relation, Eq) else Or(a > b, a < b)
 
     return f.xreplace({g: compared(g) for g in f.atoms(Eq, Ne)})
-
-
-def _three_ways(f: Any) -> Expr:
-    x, at_zero = f.args[0], f.func(Integer(0), *f.args[1:])
-    return Piecewise((1, x > 0), (-1 if isinstance(f, sign) else 0, x < 0), (at_zero, True))
 
 
 def oriented(relation: Relational) -> Condition:
@@ -121,6 +111,5 @@ def oriented(relation: Relational) -> Condition:
     if (left - right).has(I):  # products of conjugates are real when they are multiplied out
         above, below = fraction(together(left - right))
         left, right = expand(above) / expand(below), Integer(0)
-    kinds = {Eq: "==", Ne: "!=", Gt: ">", Ge: ">=", Lt: "<", Le: "<="}
-    kind = kinds[type(relation)]
+    kind = KINDS[type(relation)]
     return (kind.replace("<", ">"), right - left) if "<" in kind else (kind, left - right)

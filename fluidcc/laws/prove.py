@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
+from math import prod
 from typing import Any, overload
 
-import numpy as np
 from sympy import (
     And,
     Basic,
@@ -32,18 +32,18 @@ from sympy.core.relational import Relational
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError, Unsupported
 from fluidcc.base.tables import in_html
-from fluidcc.laws.algebra import OPPOSITE, by_squares, rises, settled, substituted, with_conditions
-from fluidcc.laws.asked import comparing, oriented, without_functions
-from fluidcc.laws.cover import (
-    BOXES,
+from fluidcc.laws.algebra import (
+    LARGE,
+    OPPOSITE,
     Condition,
-    Sign,
-    Work,
-    exactly,
-    forms,
-    pieces,
-    unsettled,
+    by_squares,
+    rises,
+    settled,
+    substituted,
+    with_conditions,
 )
+from fluidcc.laws.asked import comparing, oriented, without_functions
+from fluidcc.laws.cover import Box, Sign, Work, exactly, forms, pieces
 from fluidcc.laws.law import Law
 from fluidcc.laws.parts import Steady
 from fluidcc.laws.refute import DIGITS, Hunt, fits
@@ -175,7 +175,9 @@ class _Question:
         return cls(kind, gap, tuple(conditions), apart)
 
     def verdict(self) -> Verdict:
-        """Return what is found: by points, by algebra, by covering the domain, in this order."""
+        """Return the worst of what is found on each branch: by points, by algebra, by covering the
+        domain, in this order.
+        """
         conditions = list(self.where)
         for s in self.gap.free_symbols:
             if s.is_extended_real is False or s.is_finite is False:
@@ -186,14 +188,14 @@ class _Question:
             if known is not None:
                 how = "it is true" if known else "it is false"
                 return Verdict("", None, "proved" if known else "refuted", how)
-        outcome = self._hunted(self.gap, conditions).points()
+        if outcome := self._hunted(self.gap, conditions).points():
+            return self._refuted(outcome)
         try:
-            branches = [] if outcome else list(self._branches())
+            branches = list(self._branches())
         except LawError:  # a kink that cannot be written in modes
             branches = [(self.gap, conditions)]
-        if outcome:
-            return self._refuted(outcome)
-        found = [self._on_branch(*branch) for branch in branches]
+        work = Work(_WORK)
+        found = [self._on_branch(*branch, work) for branch in branches]
         found = [v for v in found if v.how != _CONTRADICTORY]
         if not found:
             return Verdict("", None, "undecided", _CONTRADICTORY)
@@ -221,7 +223,7 @@ class _Question:
             ]
             yield gap.subs(branch), conditions
 
-    def _on_branch(self, gap: Expr, conditions: list[Condition]) -> Verdict:
+    def _on_branch(self, gap: Expr, conditions: list[Condition], work: Work) -> Verdict:
         for f in islice(with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return Verdict("", None, "undecided", _CONTRADICTORY)
@@ -235,14 +237,14 @@ class _Question:
         hunt = self._hunted(gap, conditions)
         if found := hunt.points():
             return self._refuted(found)
-        return self._equal(hunt) if self.kind == "==" else self._covered(hunt)
+        return self._equal(hunt) if self.kind == "==" else self._covered(hunt, work)
 
     def _ordered(self, f: Expr) -> bool:
-        others = forms(self.kind, f)
+        found = forms(self.kind, f)
         return (
-            any(settled(self.kind, g) for g in others[1:])
+            any(settled(self.kind, g) for g in found[1:])
             or by_squares(self.kind, f)
-            or any(rises(self.kind, g) for g in others)
+            or any(rises(self.kind, g) for g in found)
         )
 
     def _hunted(self, gap: Expr, conditions: list[Condition]) -> Hunt:
@@ -281,66 +283,57 @@ class _Question:
         """Return the verdict on an equation: two smooth functions that differ do so nearly
         everywhere.
         """
-        if (agreed := hunt.agreed()) < _ENOUGH:
-            return Verdict("", None, "undecided", _too_few(hunt))
-        how = (
-            f"no proof was found; at {hunt.tried} points of all sizes both sides agree as far as "
-            f"floats tell, and at {agreed} of them to {DIGITS} digits"
-        )
-        return Verdict("", None, "checked", how)
+        agreed = hunt.agreed()
+        how = f"both sides agree as far as floats tell, and at {agreed} of them to {DIGITS} digits"
+        return self._looked_for(hunt, agreed >= _ENOUGH, how)
 
-    def _covered(self, hunt: Hunt) -> Verdict:
+    def _covered(self, hunt: Hunt, work: Work) -> Verdict:
         """Return the verdict on an inequality after its domain was covered with boxes."""
-        if found := hunt.descend() or hunt.touching():
+        if found := hunt.first(islice(hunt.roots(), 40)):
             return self._refuted(found)
-        size, parts, near, work = 0.0, 0, [], Work(_WORK)
-        few = len(hunt.symbols) <= _MOST_SYMBOLS and hunt.gap.count_ops() < 400
-        for put, box in pieces(hunt.symbols) if few else ():
-            parts += 1
-            of = Sign(self.kind, forms(self.kind, hunt.gap.subs(put)),
+        if len(hunt.symbols) > _MOST_SYMBOLS or hunt.gap.count_ops() > _LONG:
+            return self._looked_for(hunt, False, "it is too long for intervals")
+        gap = min(forms(self.kind, hunt.gap), key=lambda g: len(g.free_symbols))
+        used = gap.free_symbols.union(*(f.free_symbols for _, f in hunt.where))
+        left, near, parts = 0.0, [], list(pieces(sorted(used, key=str)))
+        for put, box in parts:
+            of = Sign(self.kind, forms(self.kind, gap.subs(put)),
                       tuple((kind, f.subs(put)) for kind, f in hunt.where), work)  # fmt: skip
-            left = unsettled(of, box, BOXES)
-            if left.point is not None:
-                at = {s: f.subs({u: Rational(left.point[u]) for u in box}) for s, f in put.items()}
-                if found := hunt.at({s: float(v) for s, v in at.items()}) or hunt.at(at):
+            boxes, point = of.left(box)
+            middles = [{u: lo / 2 + hi / 2 for u, (lo, hi) in b.items()} for b in boxes[:_NEAR]]
+            for at in [point] if point else middles:
+                exact = {s: f.subs({u: Rational(v) for u, v in at.items()}) for s, f in put.items()}
+                if point and (found := hunt.first(iter([exact]))):
                     return self._refuted(found)
-            if len(left.boxes):
-                size += left.share(box)
-                near += [{s: float(f.subs(dict(zip(box, at, strict=True)))) for s, f in put.items()}
-                         for at in left.middles()]  # fmt: skip
-        if few and not near and size == 0.0:
+                if all(v.is_finite for v in exact.values()):
+                    near.append({s: float(v) for s, v in exact.items()})
+            left += sum(map(_size, boxes)) / _size(box)
+        if not near and left == 0:
             return Verdict("", None, "proved", "intervals show its sign all over the domain")
-        if found := hunt.touching(near):
+        if found := hunt.first(p for at in near for p in hunt.meant(at)):
             return self._refuted(found)
-        return self._looked_for(hunt, size / max(parts, 1) if few else None)
+        where = [f"; {plain(s)} = {v:.3g}" for at in near[:1] for s, v in at.items()]
+        share = left / len(parts)
+        how = f"intervals prove it but on a share {share:.1g} of the domain{''.join(where)}"
+        return self._looked_for(hunt, share < _THIN, how)
 
-    def _looked_for(self, hunt: Hunt, share: float | None) -> Verdict:
-        if not hunt.tried:
-            return Verdict("", None, "undecided", _too_few(hunt))
-        gap, at = hunt.least
-        at = {**at, **{s: float(f.subs(at)) for s, f in hunt.values.items()}}
-        known = self.gap.free_symbols
-        where = ", ".join(f"{plain(s)} = {v:.3g}" for s, v in at.items() if s in known)
-        how = f"no proof was found; it holds at {hunt.held} of {hunt.tried} points of all sizes"
+    def _looked_for(self, hunt: Hunt, nearly: bool, how: str) -> Verdict:
+        size = self.gap.count_ops()
+        found = "it is too long for algebra" if size > LARGE else "no proof was found"
+        found += f"; it holds at {hunt.held} of {hunt.tried} points of all sizes"
         if hunt.held < hunt.tried:
-            how += ", and floats do not tell at the others"
-        if gap < np.inf:
-            how += f"; the smallest gap that they tell is {gap:.3g} at {where}"
-        if share is not None:
-            how += f"; intervals prove it but on a share {share:.1g} of the domain"
-        thin = share is not None and share < _THIN
-        return Verdict("", None, "checked" if thin else "undecided", how)
+            found += ", and floats do not tell at the others"
+        status = "checked" if nearly and hunt.tried else "undecided"
+        return Verdict("", None, status, f"{found}; {how}")
+
+
+def _size(box: Box) -> float:
+    return prod(hi - lo for lo, hi in box.values())
 
 
 _ENOUGH = 8  # points
+_NEAR = 8  # places that intervals leave
 _THIN = 1e-2
-
-
-def _too_few(hunt: Hunt) -> str:
-    return (
-        f"no proof was found, and only {hunt.tried} points at which its conditions hold and both "
-        "sides are defined"
-    )
 
 
 def _number(value: Expr) -> Any:

@@ -43,6 +43,14 @@ def _value(name: str, x: Any, up: bool) -> Any:
     return np.frompyfunc(one, 1, 1)(x)
 
 
+def _product(a: Any, b: Any) -> Any:
+    """Return a b, never 0 unless one of them is."""
+    found = a * b
+    return (
+        found if found.dtype == object else np.where(found == 0, np.copysign(_TINY, found), found)
+    )
+
+
 class Span:
     """Intervals, one a box.
 
@@ -63,8 +71,11 @@ class Span:
             lo, hi = lo - abs(lo) * slack, hi + abs(hi) * slack
         elif ulps:
             lo, hi, more = np.minimum(lo, _MOST), np.maximum(hi, -_MOST), ulps - 1
+            # Signs are right, those of zeros too: what is not below zero is not rounded to below.
+            low, high = np.where(np.signbit(lo), -_INF, 0.0), np.where(np.signbit(hi), -0.0, _INF)
             lo = np.nextafter(lo - more * (2.0**-52 * np.abs(lo) + _TINY) if more else lo, -_INF)
             hi = np.nextafter(hi + more * (2.0**-52 * np.abs(hi) + _TINY) if more else hi, _INF)
+            lo, hi = np.maximum(lo, low), np.minimum(hi, high)
         self.lo, self.hi, self.sure = lo, hi, sure
 
     @classmethod
@@ -88,12 +99,10 @@ class Span:
         return Span(self.lo + other.lo, self.hi + other.hi, self.sure & other.sure, 1)
 
     def __mul__(self, other: Span) -> Span:
-        if np.all(self.lo >= 0) and np.all(other.lo >= 0):
-            return Span(self.lo * other.lo, self.hi * other.hi, self.sure & other.sure, 1)
         pairs = [(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
-        ends = [np.where((a == 0) | (b == 0), 0.0, a * b) for a, b in pairs]
+        ends = [np.where((a == 0) | (b == 0), 0.0, _product(a, b)) for a, b in pairs]
         lo, hi = np.minimum.reduce(ends), np.maximum.reduce(ends)
-        return Span(lo, hi, self.sure & other.sure, 1)
+        return Span(lo + 0.0, -(0.0 - hi), self.sure & other.sure, 1)
 
     def inverse(self) -> Span:
         """Return 1/x where x is not zero."""
@@ -154,7 +163,8 @@ class Span:
         bottom = ceil(lo - slack - 0.5) <= hi + slack - 0.5
         low = np.where(bottom | ~small, -1.0, np.minimum(first, last))
         high = np.where(top | ~small, 1.0, np.maximum(first, last))
-        return Span(low, high, self.sure, 16)
+        found = Span(low, high, self.sure, 16)
+        return Span(np.maximum(found.lo, -1), np.minimum(found.hi, 1), self.sure)
 
     @staticmethod
     def extreme(largest: bool, spans: list[Span]) -> Span:
