@@ -96,17 +96,16 @@ def _full(run: Run) -> bool:
 
 @njit()
 def _begin(run: Run) -> None:
-    while run.next_break < run.n_breaks and run.break_t[run.next_break] <= run.t:
-        if run.break_t[run.next_break] < run.t:
-            add_point(run, run.break_t[run.next_break], run.break_order[run.next_break], False)
-        run.next_break += 1
+    while run.next_known < run.n_known and run.known_t[run.next_known] < run.t:
+        add_point(run, run.known_t[run.next_known], run.known_order[run.next_known], False)
+        run.next_known += 1
     _mesh(run)
-    span, jumps = run.t_end - run.t, run.n_timed > 0 and run.timed_t[0] <= run.t + run.tolerance
-    add_point(run, run.t, 0 if jumps else run.start_order, False)
+    add_point(run, run.t, run.start_order, False)
     run.initial = run.n_points - 1
-    probe = run.tolerance if run.function[s.LAGS] == 0 else 1e-9 * max(span, run.scale)
-    locate(run, probe)
-    _timed_jumps(run)
+    constant = run.function[s.LAGS] == 0
+    locate(run, run.tolerance if constant else 1e-9 * max(run.t_end - run.t, run.scale))
+    if _known(run) == 0:
+        add_point(run, run.t, 0, False)
     _values_now(run, run.t)
     for i in range(run.n_watchers):
         g = run.value[i]
@@ -153,11 +152,10 @@ def _step(run: Run) -> None:
     _check_pace(run)
     target, last = min(run.t_end, next_landing(run)), 0.0
     # what was given is kept bit by bit where something else falls on it but for rounding
-    if run.next_timed < run.n_timed and run.timed_t[run.next_timed] <= target + run.tolerance:
-        target = run.timed_t[run.next_timed]
-    if run.next_break < run.n_breaks and run.break_t[run.next_break] <= target:
-        target = run.break_t[run.next_break]
-        last = run.aside
+    k = run.next_known
+    if k < run.n_known and run.known_t[k] <= target + run.tolerance:
+        target = run.known_t[k]
+        last = run.aside if run.known_jump[k] < 0 else 0.0
     kink = _good_step(run, target - last)
     end = run.t + min(run.ends, 1.0) * run.h
     due = abs(end - target) <= run.tolerance
@@ -210,7 +208,7 @@ def _accept(run: Run, end: float, kink: bool) -> None:
     for k in range(run.n_found):
         if run.found_kind[k] == STOPS and run.found_u[k] <= run.last:
             order = min(order, _stop(run, run.found_what[k], run.found_side[k]))
-    order = min(order, _due(run))
+    order = min(order, land(run), _known(run))
     if kink:  # with many lags, its images cost more as mesh points than under error control
         order = min(order, 1 if run.few else run.max_order)
     if found or order < NO_ORDER:
@@ -417,23 +415,16 @@ def _jump(run: Run, number: int, t: float) -> None:
 
 
 @njit()
-def _timed_jumps(run: Run) -> bool:
-    first = run.next_timed
-    while run.next_timed < run.n_timed and run.timed_t[run.next_timed] <= run.t + run.tolerance:
-        k = run.next_timed
-        run.next_timed = k + 1
-        _jump(run, run.timed_jump[k], run.timed_t[k])
-    return run.next_timed > first
-
-
-@njit()
-def _due(run: Run) -> int:
-    """The least order of the discontinuities that were expected at this time."""
-    order = land(run)
-    while run.next_break < run.n_breaks and run.break_t[run.next_break] <= run.t + run.tolerance:
-        order = min(order, run.break_order[run.next_break])
-        run.next_break += 1
-    return 0 if _timed_jumps(run) else order
+def _known(run: Run) -> int:
+    """Deal with what was known to come at this time; the least order of its discontinuities."""
+    order = NO_ORDER
+    while run.next_known < run.n_known and run.known_t[run.next_known] <= run.t + run.tolerance:
+        k = run.next_known
+        run.next_known = k + 1
+        order = min(order, run.known_order[k])
+        if run.known_jump[k] >= 0:
+            _jump(run, run.known_jump[k], run.known_t[k])
+    return order
 
 
 @njit()

@@ -142,10 +142,9 @@ def _history(run: Run, j: int, t: float, low: float, high: float) -> None:
         return
     u = over / back
     a, b, c = u + 1.0, u + 2.0, u + 3.0
-    _add_history(run, j, inside, a * b * c / 6.0)
-    _add_history(run, j, high - back, -0.5 * u * b * c)
-    _add_history(run, j, high - 2.0 * back, 0.5 * u * a * c)
-    _add_history(run, j, high - 3.0 * back, -u * a * b / 6.0)
+    weights = (a * b * c / 6.0, -0.5 * u * b * c, 0.5 * u * a * c, -u * a * b / 6.0)
+    for k in range(4):
+        _add_history(run, j, inside if k == 0 else high - k * back, weights[k])
 
 
 # --- breaking points ------------------------------------------------------------------------------

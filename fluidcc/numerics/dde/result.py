@@ -14,10 +14,11 @@ from fluidcc.base.tables import InTable
 from fluidcc.numerics.dde.functions import Array, returned
 
 
+@dataclass(eq=False, repr=False)
 class DdeSolution:
     """The continuous solution, callable at any time from the history up to `t_max`.
 
-    Parameters
+    Attributes
     ----------
     history : callable or ndarray, shape (n,)
         The given past: a function of t, or constants.
@@ -33,22 +34,17 @@ class DdeSolution:
         point included.
     """
 
-    def __init__(
-        self,
-        history: Callable[..., object] | Array,
-        pieces: tuple[Array, Array, Array, Array],
-        t_min: float,
-        t_max: float,
-        first: Array,
-        last: Array,
-        breaking_points: list[tuple[float, int]],
-    ) -> None:
-        self._history, self._pieces, self._first, self._last = history, pieces, first, last
-        self.t_min, self.t_max, self.breaking_points = t_min, t_max, breaking_points
+    history: Callable[..., object] | Array
+    pieces: tuple[Array, Array, Array, Array]
+    t_min: float
+    t_max: float
+    first: Array
+    last: Array
+    breaking_points: list[tuple[float, int]]
 
     def _of_pieces(self, t: Array, side: str) -> Array:
         """The states at those times, shape (n, t.size), each from the piece that holds it."""
-        starts, widths, values, slopes = self._pieces
+        starts, widths, values, slopes = self.pieces
         i = np.searchsorted(starts, t, side=side)  # type: ignore[call-overload]
         i = np.clip(i - 1, 0, starts.size - 1)
         u, c = ((t - starts[i]) / widths[i])[:, None], slopes[i]
@@ -57,9 +53,9 @@ class DdeSolution:
         return result
 
     def _of_history(self, t: float) -> Array:
-        if not callable(self._history):
-            return self._history
-        return returned(self._history(t), self._first.size, "history", t)
+        if not callable(self.history):
+            return self.history
+        return returned(self.history(t), self.first.size, "history", t)
 
     def __call__(self, t: ArrayLike, side: str = "right") -> Array:
         """The state at time t: shape (n,) for a scalar, (n, t.size) for a vector.
@@ -86,15 +82,15 @@ class DdeSolution:
                 f"the solution ends at t = {self.t_max:.10g}: it has no value at t = {latest:.10g}."
             )
         past = times < self.t_min if side == "right" else times <= self.t_min
-        if self._pieces[0].size == 0:
+        if self.pieces[0].size == 0:
             past[:] = True
-        out = np.empty((self._first.size, times.size))
+        out = np.empty((self.first.size, times.size))
         for i in np.flatnonzero(past):
             out[:, i] = self._of_history(min(times[i], self.t_min))
         if not past.all():
             out[:, ~past] = self._of_pieces(times[~past], side)
         if side == "right":
-            out[:, times >= self.t_max] = self._last[:, None]
+            out[:, times >= self.t_max] = self.last[:, None]
         return out[:, 0] if np.ndim(t) == 0 else out
 
 

@@ -6,7 +6,6 @@ import ctypes
 import math
 import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,8 +13,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numba import config
-from numba.core.compiler_lock import global_compiler_lock
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import Progress, unless
@@ -70,8 +67,7 @@ class Problem:
     watchers: list[Watcher]
     changes: list[Function]  # what each jump makes of the state
     events: int | None  # how many, None: not asked for
-    timed: list[tuple[float, int]]  # jumps at given times, in order
-    breaks: list[tuple[float, int]]  # (time, order), in order: known discontinuities
+    known: list[tuple[float, int, int]]  # discontinuities, in order: time, order, jump (-1: none)
     functions: list[Function | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,14 +80,14 @@ def solve(problem: Problem, show: bool | None = None) -> DdeResult:
     """Integrate to the end, a terminal event, or a failure; with a bar if that takes long."""
     frame = Frame(problem.layout, problem.args)
     run, kept = _prepare(problem, frame)
-    enter, steps, begin, start = _entry(), 64, True, run.t
+    steps, begin, start = 64, True, run.t
     # a trial step may leave the domain of a function; what matters is reported
     with np.errstate(all="ignore"), ExitStack() as stack:
         bar: Progress | None = None
         while True:
             began = perf_counter()
             try:
-                code = enter(run, begin, steps)
+                code = advance(run, begin, steps)
             except Stop:
                 code = run.code
             if frame.error is not None:
@@ -139,14 +135,6 @@ def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
     return results
 
 
-def _entry() -> Callable[[Run, bool, int], int]:
-    """What goes on with a run, compiled or loaded at the first call."""
-    if not config.DISABLE_JIT and not advance.overloads:
-        with global_compiler_lock:
-            advance(Run(), False, 0)  # there is nothing to do
-    return advance
-
-
 # --- memory ---------------------------------------------------------------------------------------
 
 #: what grows: the arrays of each store, with numbers an entry for each state, or 0 where an entry
@@ -175,7 +163,7 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     run.few = m <= FEW
     run.quiet, run.probe = min(max(1e-6, 100 * _EPS / run.rtol), 1e-3), (run.t_end - run.t) / PROBES
     run.start_order = _start_order(p)
-    run.follow = any(order >= run.max_order for _, order in [*p.breaks, (0, run.start_order)])
+    run.follow = any(order >= run.max_order for _, order, _ in [*p.known, (0, run.start_order, -1)])
     run.keep = p.dense_output or called
     lag = np.full(m, math.inf) if isinstance(p.lags, Function) else p.lags
     run.longest = lag.max(initial=0.0)
@@ -183,7 +171,7 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     arrays["lag"], run.settled = lag, run.t + run.longest
     run.out, run.stage = frame.views["out"], frame.views["y"]
     run.z, run.modes = frame.views["Z"], frame.views["modes"]
-    run.n_watchers, run.n_breaks, run.n_timed = w, len(p.breaks), len(p.timed)
+    run.n_watchers, run.n_known = w, len(p.known)
     run.n_watched = w + 2 * m * called
     run.look_back = any(one.function.delayed for one in p.watchers)
     run.most_found = 16 * run.n_watched + _ZEROS
@@ -197,13 +185,12 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     for name in ("kind", "number", "direction", "terminal"):
         arrays[name] = [getattr(one, name) for one in p.watchers]
     arrays["change_delayed"] = [change.delayed for change in p.changes]
-    arrays["break_t"], arrays["break_order"] = np.reshape(p.breaks, (-1, 2)).T
-    arrays["timed_t"], arrays["timed_jump"] = np.reshape(p.timed, (-1, 2)).T
+    arrays["known_t"], arrays["known_order"], arrays["known_jump"] = np.reshape(p.known, (-1, 3)).T
     past = _past(run, p)
     run.n_pieces = past["piece_t"].size if past else 0
-    run.margin = (CROWD + 10) * w + run.n_timed + 2 + (run.most_found if w else 0)
+    run.margin = (CROWD + 10) * w + run.n_known + 2 + (run.most_found if w else 0)
     for store in _STORES:
-        arrays |= _room(run, store, max(_STORE, 2 * run.margin + run.n_breaks + run.n_pieces))
+        arrays |= _room(run, store, max(_STORE, 2 * run.margin + run.n_pieces))
     if p.t_eval is not None:
         run.sampling, run.sample_t, run.n_samples = True, p.t_eval, p.t_eval.size
         arrays |= _room(run, "mesh", run.n_samples)
@@ -242,7 +229,7 @@ def _past(run: Run, p: Problem) -> dict[str, Any]:
     if is_compiled(p.history.function) or run.m <= MANY or not 0 < run.longest < math.inf:
         return {}
     first = run.t - run.longest
-    ends = [first, *(b for b, _ in p.breaks if first < b < run.t), run.t]
+    ends = [first, *(b for b, *_ in p.known if first < b < run.t), run.t]
     return history_table(p.history.at, ends, run.rtol, p.numbers["atol"]) or {}
 
 

@@ -95,8 +95,9 @@ def solve_dde(
         ``event(t, y, *args)``, or ``event(t, y, Z, *args)`` if it has the attribute ``delayed =
         True``; its zeros are reported. Attributes as in SciPy: ``terminal`` (bool, or the number of
         occurrences that end the run) and ``direction`` (+1: only rising, -1: only falling zeros). A
-        zero at the start is not an occurrence. Each step is looked through in panels in which a
-        quartic through five values of the event foretells two others, however long the step.
+        zero at the start is not an occurrence, nor one that is touched without a change of sign.
+        Each step, however long, is looked through in panels in which a quartic through five values
+        of the event foretells two others and has one zero at most.
     jumps : list of (when, change), optional
         Changes of the state: `when` is a time, several times, or a function like an event (with
         `direction` and `delayed`); ``change(t, y, *args)`` returns the new state (``change.delayed
@@ -264,17 +265,17 @@ def solve_dde(
     single = _lag_states(lag_states, count, n)
     if not isinstance(method, str) or method not in METHODS:
         raise UnknownName(f"method {shown(method)} is not known: use one of {', '.join(METHODS)}.")
-    watchers, changes, timed = _watchers(events, jumps, switches, t0, tf, n, len(args))
+    watchers, changes, known = _watchers(events, jumps, switches, t0, tf, n, len(args))
     modes = sum(w.kind == s.SWITCH for w in watchers)
     names = ("t", "y", "Z", *(["modes"] if modes else []), "args")
     if max_order is None:  # the table grows like count**max_order within the largest lag
         max_order = sum(count <= most for most in (FEW, FEW, MANY, 400, 4000))
     else:
         max_order = whole(max_order, "max_order", most=50)
-    known = np.atleast_1d(numbers(breaking_points, "breaking_points", "a list of finite times"))
-    breaks = [(float(b), 1) for b in known.ravel()]
+    breaks = np.ravel(numbers(breaking_points, "breaking_points", "a list of finite times"))
+    known += [(b, 1, -1) for b in breaks.tolist() if b != t0]
     if isinstance(history, DdeSolution):
-        breaks += [b for b in history.breaking_points if b[0] < t0]
+        known += [(b, order, -1) for b, order in history.breaking_points if b < t0]
     past = (n, count) if single is None else (count,)
     relative, absolute = _tolerances(rtol, atol, n)
     given: dict[str, Any] = {
@@ -291,8 +292,8 @@ def solve_dde(
         delays, _function(fun, "fun", names, n, len(args)), args,
         Layout(max(n, count, 1), n, past, modes, parameter_kinds(args)),
         _samples(t_eval, t0, tf), bool(dense_output), watchers, changes,
-        None if events is None else sum(w.kind == s.EVENT for w in watchers), timed,
-        sorted(breaks),
+        None if events is None else sum(w.kind == s.EVENT for w in watchers),
+        sorted(known, key=lambda one: one[0]),
     )  # fmt: skip
     if not many:
         return solve(problem)
@@ -480,12 +481,12 @@ def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
 
 def _watchers(
     events: Any, jumps: Any, switches: Any, t0: float, tf: float, n: int, args: int
-) -> tuple[list[Watcher], list[Function], list[tuple[float, int]]]:
+) -> tuple[list[Watcher], list[Function], list[tuple[float, int, int]]]:
     watchers = [_watcher(s.EVENT, i, g, args) for i, g in enumerate(_listed("events", events))]
     for i, g in enumerate(_listed("switches", switches)):
         watchers.append(_watcher(s.SWITCH, i, g, args))
     changes: list[Function] = []
-    timed: list[tuple[float, int]] = []
+    known: list[tuple[float, int, int]] = []
     for i, jump in enumerate(_listed("jumps", jumps)):
         try:
             when, change = jump
@@ -501,9 +502,9 @@ def _watchers(
         if callable(when):
             watchers.append(_watcher(s.JUMP, i, when, args))
         else:
-            timed += [(t, i) for t in _times(when, f"jumps[{i}]", t0, tf)]
+            known += [(t, 0, i) for t in _times(when, f"jumps[{i}]", t0, tf)]
         changes.append(_watching(change, f"the change of jump {i}", n, args))
-    return watchers, changes, sorted(timed, key=lambda pair: pair[0])
+    return watchers, changes, known
 
 
 def _times(when: Any, what: str, t0: float, tf: float) -> list[float]:

@@ -122,14 +122,11 @@ class Run(Scattered):
     past: Floats  # n: a state of the history, where that is a function
 
     # --- known discontinuities, in order of time --------------------------------------------------
-    n_breaks: int
-    next_break: int
-    break_t: Floats
-    break_order: Ints
-    n_timed: int
-    next_timed: int
-    timed_t: Floats
-    timed_jump: Ints
+    n_known: int
+    next_known: int
+    known_t: Floats
+    known_order: Ints
+    known_jump: Ints  # what changes the state then; -1: nothing
 
     # --- watchers: events, functions that trigger jumps, switches ---------------------------------
     n_watchers: int
