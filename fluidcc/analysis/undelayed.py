@@ -18,15 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Expr, Float, Heaviside, Integer, Matrix, Symbol, lambdify, sympify
 
-from fluidcc.analysis.undelayed_system import DIGITS, UndelayedSystem, equations
+from fluidcc.analysis.undelayed_system import DIGITS, UndelayedSystem, equations, numeric
 from fluidcc.base.arguments import explained, number, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Law
+from fluidcc.laws.prove import prove
 from fluidcc.network.network import require_network
 from fluidcc.network.patterns import near
-from fluidcc.symbols import Let, e, plain, unfold
+from fluidcc.symbols import Let, c, e, edot, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:
     from fluidcc.network.network import Network
@@ -108,7 +109,7 @@ def evaluated(symbols: Any, expressions: list[Any], states: Any) -> Any:
 
 def _numeric(symbols: Any, expressions: list[Any]) -> Callable[[Any], Any]:
     """The function from states of shape (n, ...) to numbers of the expressions."""
-    function = lambdify(symbols, [unfold(f) for f in expressions], "numpy", cse=True)
+    function = numeric(symbols, [unfold(f) for f in expressions])
     return lambda at: np.array(
         [np.broadcast_to(np.asarray(f, float), at.shape[1:]) for f in function(*at)]
     )
@@ -120,7 +121,7 @@ def penalty_of(law: Law) -> tuple[Any, Any]:
     if gain is None or penalty is None:
         raise Unsupported(
             f"{law.name} declares no gain and penalty, which this storage function is made of; "
-            "give a formula by storage(formula)"
+            "give a formula by storage(formula), or take price_storage() where prices are heard"
         )
     return gain, penalty
 
@@ -196,7 +197,11 @@ def repaired_storage(system: Undelayed) -> Storage:
         If there are several links, or users whose gain or penalty differs.
     """
     if len(system.queue) != 1 or len(system.arrival) != 1:
-        raise Unsupported(f"V* is for one link; this network has {len(system.arrival)}")
+        raise Unsupported(
+            f"V* is for one link, which has a queue; of this network these are "
+            f"{len(system.arrival)} and {len(system.queue)}. For links that ask for prices take "
+            "price_storage()"
+        )
     ((link, q),) = system.queue.items()
     gradient: dict[Symbol, Expr] = {}
     common: set[Expr] = set()
@@ -212,6 +217,70 @@ def repaired_storage(system: Undelayed) -> Storage:
         )
     gradient[q] = Float(system.capacity[link], DIGITS) * price
     return Storage("V*", gradient)
+
+
+def price_storage(system: Undelayed) -> Storage:
+    """The storage of the primal (12), dual (13) and primal-dual (14) laws, as Wen and Arcak do it.
+
+    For users of the form x' = b(x) (U'(x) - price), b > 0, it is the sum of the integrals of (z -
+    x^)/b(z) dz; for links l' = s (y - c), whose price is l, it is the sum of (l - l^)^2/(2 s). A
+    window in place of the rate is such a user too. Users and links without a state have none. Then
+    V' is at most the sum of (x - x^) (U'(x) - U'(x^)), which is negative for every concave utility,
+    whatever the routes are.
+
+    Raises
+    ------
+    Unsupported
+        If a law is not of that form, or its utility is not proved to be concave.
+    """
+    if system.queue:
+        raise Unsupported(f"link {next(iter(system.queue))!r} answers by its queue; {_FORM}")
+    gradient: dict[Symbol, Expr] = {}
+    for name, rate in system.rate.items():
+        law = system.net.flows[name].law
+        sent = unfold(law.out["rate"])
+        if not law.states:
+            _require(law, "its rate falls with the price", sent.diff(price) < 0)
+            continue
+        z, *others = law.states
+        flow = unfold(law.flow[z]).subs({x_tau: sent, pi: 0, edot: 0}).expand()
+        gain = -flow.diff(price)
+        if others or gain.has(price) or not gain or sent.has(price):
+            raise Unsupported(f"{law.name} does not hear prices alone, in proportion; {_FORM}")
+        marginal = (flow.subs(price, 0) / gain).simplify()
+        _require(law, "its rate rises with its state", sent.diff(z) > 0)
+        _require(law, "its gain is positive", gain > 0)
+        _require(law, "its utility is concave", marginal.diff(z) < 0)
+        (own,) = rate.free_symbols
+        gradient[own] = (rate - rate.subs(dict(system.point))) / system.of_flow(name, gain)
+    for name, spec in system.net.links.items():
+        gradient |= _of_link(system, name, spec.law)
+    return Storage("(12) to (14)", gradient)
+
+
+_FORM = "this storage is for x' = b(x) (U'(x) - price) and l' = s (y - c) with the price l"
+
+
+def _require(law: Law, what: str, relation: Any) -> None:
+    if not prove(relation, where=[e > 0, y > 0]):
+        raise Unsupported(f"{law.name}: that {what} is not proved; {_FORM}")
+
+
+def _of_link(system: Undelayed, name: str, law: Law) -> dict[Symbol, Expr]:
+    """The part of the gradient that belongs to a link."""
+    asked = unfold(law.out.get("price", Integer(0)))
+    if not law.states and asked.has(y) and "mark" not in law.out:
+        _require(law, "the price rises with the load", asked.diff(y) > 0)
+        return {}
+    if asked not in law.states or len(law.states) > 1 or "mark" in law.out:
+        raise Unsupported(f"link {name!r} ({law.name}) asks for another price; {_FORM}")
+    slope = unfold(law.flow[asked]).diff(y)
+    if slope.has(y) or (unfold(law.flow[asked]) - slope * (y - c)).simplify() != 0:
+        raise Unsupported(f"link {name!r} ({law.name}) moves otherwise; {_FORM}")
+    (state,) = (z for z in system.states if plain(z) == f"{plain(asked)}_{name}")
+    numbers = {k: Float(v, DIGITS) for k, v in law.params.items()}
+    gain = slope.subs({**numbers, c: Float(system.capacity[name], DIGITS), asked: state})
+    return {state: (state - system.point[state]) / gain}
 
 
 # --- is a candidate a Lyapunov function? Its signs at the equilibrium -----------------------------
@@ -436,7 +505,7 @@ def _local(system: Undelayed, storage: Storage) -> tuple[Any, Any]:
     flow = Matrix([system.flow[z] for z in moving])
     scale = np.diag([max(abs(still[z]), 1e-300) for z in moving])
     H, J = (
-        np.array(lambdify(system.states, M.jacobian(moving), "numpy")(*still.values()), float)
+        np.array(numeric(system.states, M.jacobian(moving))(*still.values()), float)
         for M in (gradient, flow)
     )
     form = H @ J
@@ -459,6 +528,7 @@ class Undelayed(UndelayedSystem):
 
     paper_storage = paper_storage
     repaired_storage = repaired_storage
+    price_storage = price_storage
     check = check_storage
 
 
@@ -479,7 +549,8 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
     Raises
     ------
     Unsupported
-        If a buffer is full, or a law has jumps, ticks or outputs that feed back at once.
+        If a buffer is full, a link drops before its queue, or a law has jumps, ticks or outputs
+        that feed back at once.
     UnknownName
         If no law has a definition of a name in `held`.
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Expr, Float, Matrix, Max, Piecewise, Symbol, lambdify, sympify
+from sympy import Expr, Float, Integer, Matrix, Max, Piecewise, Symbol, lambdify, oo, prod, sympify
+from sympy.printing.numpy import NumPyPrinter
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable
@@ -17,6 +18,7 @@ from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.steady import refuse_unsteady
 from fluidcc.symbols import (
+    LINK_INPUTS,
     SOURCE_INPUTS,
     Let,
     c,
@@ -27,6 +29,7 @@ from fluidcc.symbols import (
     pi,
     plain,
     price,
+    q_max,
     unfold,
     x_tau,
     y,
@@ -131,10 +134,13 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
     }
     waits = {n: [queue[l] for l in f.route if l in queue] for n, f in heard.items()}
     delay = {n: Float(net.propagation_delay(n), DIGITS) + sum(waits[n]) for n in heard}
-    rate = {
-        n: _put(f, f.law.out["rate"], frozen[n], {e: delay[n], **constants[n]})
-        for n, f in heard.items()
-    }
+    rate = {}
+    for n, f in heard.items():
+        told = {e: delay[n], **constants[n]}
+        if f.law.out["rate"].has(price):  # at once, so only prices that are states can be heard
+            asked = [net.links[l] for l in f.route if "price" in net.links[l].law.out]
+            told[price] = sum(unfold(k.law.out["price"]).subs(_of_link(k)) for k in asked)
+        rate[n] = _put(f, f.law.out["rate"], frozen[n], told)
     come = {**rate, **{n: Float(v, DIGITS) for n, v in sent.items()}}
     arrival = {
         l: sum((come[n] for n, f in flows.items() if l in f.route), Float(0)) for l in net.links
@@ -142,19 +148,28 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
     capacity = {l: capacity_at(spec, at) for l, spec in net.links.items()}
     motion: dict[Symbol, Expr] = {}
     links: dict[Symbol, Expr] = {}
-    prices, floors = {}, dict[Symbol, Any]()
+    prices, unmarked, floors = {}, {}, dict[Symbol, Any]()
     for l, link in net.links.items():
         own = _renamed(link.law, l)
         floors |= _floors(link.law, own)
-        numbers = {k: Float(v, DIGITS) for k, v in link.law.params.items()}
-        inside = {**own, **numbers, y: arrival[l], c: Float(capacity[l], DIGITS)}
+        inside = {**_of_link(link), y: arrival[l], c: Float(capacity[l], DIGITS)}
+        inside[q_max] = oo if link.buffer is None else Float(link.buffer / capacity[l], DIGITS)
         for z, f in link.law.flow.items():
             links[own[z]] = _projected(own[z], unfold(f).subs(inside), floors)
-        prices[l] = unfold(link.law.out.get("price", 0)).subs(inside)
+        prices[l] = unfold(link.law.out.get("price", Integer(0))).subs(inside)
+        unmarked[l] = 1 - unfold(link.law.out.get("mark", Integer(0))).subs(inside)
+        seen = {s for f in (prices[l], unmarked[l], *(links[own[z]] for z in own))
+                for s in f.free_symbols}  # fmt: skip
+        if "drop" in link.law.out or seen.intersection(LINK_INPUTS):
+            raise Unsupported(
+                f"link {l!r} ({link.law.name}) drops before its queue, or looks at the time or the "
+                "number of flows, which the undelayed equations do not have; fluidcc.stability does"
+            )
     for n, f in heard.items():
         signals = {
-            e: delay[n], edot: sum(links[q] for q in waits[n]), pi: 0,
-            price: sum(prices[l] for l in f.route), x_tau: rate[n], **constants[n],
+            e: delay[n], edot: sum(links[q] for q in waits[n]),
+            pi: 1 - prod(unmarked[l] for l in f.route), price: sum(prices[l] for l in f.route),
+            x_tau: rate[n], **constants[n],
         }  # fmt: skip
         own = _renamed(f.law, n)
         floors |= _floors(f.law, own)
@@ -181,8 +196,30 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
     }  # fmt: skip
 
 
-OFF_KINKS: Any = [{"DiracDelta": lambda x: 0.0 * x}, "numpy"]
-"""What derivatives are evaluated with: those of a step are zero beside it."""
+def _of_link(link: LinkSpec) -> dict[Symbol, Expr]:
+    """The names and numbers that stand in the network for a link's states and parameters."""
+    numbers = {k: Float(v, DIGITS) for k, v in link.law.params.items()}
+    return {**_renamed(link.law, link.name), **numbers}
+
+
+class _Printer(NumPyPrinter):
+    """Prints conditions as they are, which SymPy would simplify, for minutes or in vain."""
+
+    def _print_Piecewise(self, expr: Piecewise) -> str:
+        where, text = self._module_format("numpy.where"), self._module_format("numpy.nan")
+        for value, condition in reversed(expr.args):
+            text = f"{where}({self._print(condition)}, {self._print(value)}, {text})"
+        return text
+
+
+def numeric(symbols: Any, expressions: Any) -> Any:
+    """The function from numbers, or arrays of them, to those of expressions; the derivative of a
+    step is zero beside it.
+    """
+    settings = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True,
+                "user_functions": {"DiracDelta": "DiracDelta"}}  # fmt: skip
+    modules: Any = [{"DiracDelta": lambda x: 0.0 * x}, "numpy"]
+    return lambdify(symbols, expressions, modules, printer=_Printer(settings), cse=True)
 
 
 def _put(flow: FlowSpec, expr: Any, frozen: Any, values: Mapping[Any, Any]) -> Expr:
@@ -221,9 +258,7 @@ def _refined(
     """The equilibrium to `DIGITS` digits, by Newton steps with the Jacobian in double precision."""
     moving = [z for z in flow if z not in floors or point[z] > floors[z]]
     F = Matrix([flow[z] for z in moving])
-    J = np.array(
-        lambdify(list(flow), F.jacobian(moving), OFF_KINKS)(*(point[z] for z in flow)), float
-    )
+    J = np.array(numeric(list(flow), F.jacobian(moving))(*(point[z] for z in flow)), float)
     row = 1 / np.maximum(np.abs(J).max(axis=1, initial=0.0, keepdims=True), 1e-300)
     column = 1 / np.maximum(np.abs(J * row).max(axis=0, initial=0.0), 1e-300)
     if np.linalg.matrix_rank(row * J * column) < len(moving):  # in units of their own

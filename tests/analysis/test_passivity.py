@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Float, Matrix, Symbol, lambdify, log, symbols
+from sympy import Float, Matrix, Min, Symbol, lambdify, log, symbols
 
 import fluidcc as fc
 from fluidcc.analysis.passivity import PassivityReport, UserPassivity, passivity
@@ -20,7 +20,7 @@ from fluidcc.analysis.undelayed import (
     undelayed,
 )
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
-from fluidcc.symbols import e, plain
+from fluidcc.symbols import c, e, plain, price, y
 
 
 def pair(**how: Any) -> Undelayed:
@@ -170,8 +170,80 @@ def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no states of the network"):
         Storage.of(different, Symbol("z") ** 2)
     link = {"law": fc.PenaltyLink, "capacity": 2e6, "delay": 0}
+    system = undelayed(fc.dumbbell([fc.PrimalPenalty], link))
     with pytest.raises(Unsupported, match="declares no gain and penalty"):
-        paper_storage(undelayed(fc.dumbbell([fc.PrimalPenalty], link)))
+        paper_storage(system)
+    with pytest.raises(Unsupported, match=r"has a queue; of this network these are 1 and 0\."):
+        repaired_storage(system)
+    with pytest.raises(Unsupported, match="'bottleneck' answers by its queue"):
+        different.price_storage()
+    with pytest.raises(Unsupported, match="REDDrop.* drops before its queue"):
+        undelayed(fc.dumbbell([fc.Reno], {**link, "law": fc.REDDrop, "buffer": "1 MB"}, rtt=0.05))
+
+
+Marking = fc.Link("Marking", out={"mark": Min((y / c) ** 4 / 9, 1)})
+Priced = fc.Link("Priced", out={"price": (y / c) ** 4, "mark": Min((y / c) ** 4 / 9, 1)})
+x, a, s = symbols("x a s", positive=True)
+Convex = fc.Source(
+    "Convex", flow={x: a * (s / x + x / s / 100 - price)}, out={"rate": x}, params={a: 1e6, s: 1e6},
+    units={x: "bit/s", a: "bit/s^2", s: "bit/s"}, initial={x: 1e6},
+)  # fmt: skip
+
+
+def parking_lot(law: Any, link: Any) -> Undelayed:
+    net = fc.Network().link("a", link, capacity=2e6, delay=0.01)
+    net.link("b", link, capacity=3e6, delay=0.01).flow("long", law, route=["a", "b"])
+    return undelayed(net.flow("a", law, route=["a"]).flow("b", law, route=["b"]))
+
+
+@pytest.mark.parametrize(
+    ("law", "link"),
+    [
+        (fc.PrimalPenalty, fc.PenaltyLink),  # (12)
+        (fc.ScalableSource, fc.DualLink),  # (13)
+        (fc.PrimalDual, fc.DualLink),  # (14)
+        (fc.AlphaFairPrimalDual, fc.DualLink),
+        (fc.DelayedPrimal, fc.DualLink),
+        (fc.ScalableTCP, fc.DualLink),
+    ],
+    ids=lambda law: law.name,
+)
+def test_primal_and_dual_laws_have_a_storage_on_any_routes(law: Any, link: Any) -> None:
+    system = parking_lot(law, link)
+    storage = system.price_storage()
+    assert {plain(z) for z in storage.gradient} == {plain(z) for z in system.states}
+    assert system.check(storage, samples=128)
+    z = system.states[0]
+    worse = Storage("turned", {**storage.gradient, z: -storage.gradient[z]})
+    assert not system.check(worse, samples=128)
+
+
+def test_the_storage_of_the_primal_dual_law_by_hand() -> None:
+    system = parking_lot(fc.PrimalDual(alpha=2e6), fc.DualLink(nu=3e-6))
+    at = system.still * 1.5
+    wanted = np.sum((at[:3] - system.still[:3]) ** 2) / 2 / 2e6
+    wanted += np.sum((at[3:] - system.still[3:]) ** 2) / 2 / 3e-6
+    assert float(system.price_storage().values(system, at)) == pytest.approx(wanted)
+
+
+def test_what_has_no_such_storage_says_why() -> None:
+    for law, link, why in (
+        (fc.Kelly, Marking, "Kelly does not hear prices alone"),
+        (Convex, fc.DualLink, "its utility is concave is not proved"),
+        (fc.DelayedPrimal, Priced, "'a' .Priced. asks for another price"),
+    ):
+        with pytest.raises(Unsupported, match=why):
+            parking_lot(law, link).price_storage()
+
+
+def test_marks_are_heard_and_conditions_stay_as_they_are() -> None:
+    """SymPy would simplify conditions on numbers for minutes, or fail."""
+    for law, link in ((fc.Kelly, fc.RED), (fc.Reno, fc.PI), (fc.StaticVegas, fc.DropTail)):
+        given = {"law": link, "capacity": "10 Mbit/s", "buffer": "1 MB"}
+        system = undelayed(fc.dumbbell([law] * 2, given, rtt="50 ms"))
+        assert max(abs(float(f.subs(system.point))) for f in system.flow.values()) < 1e-12
+        size = sum((z - system.point[z]) ** 2 for z in system.states)
+        assert system.check(size, samples=16).positive_definite
 
 
 def test_wrong_arguments_are_told(held: Undelayed) -> None:
