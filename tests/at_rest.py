@@ -43,7 +43,7 @@ def relative_drift(net: fc.Network, eq: Any, name: str) -> np.ndarray:
     values = {
         sy.e: eq.one_way_delay.sel(flow=name),
         sy.edot: 0.0,
-        sy.pi: eq.loss.sel(flow=name),
+        sy.pi: eq.lost_or_marked(name),
         sy.price: sum(float(eq.price.sel(link=l)) for l in spec.route),
         sy.x_tau: eq.rate.sel(flow=name),
         sy.e_b: net.return_delay(name),

@@ -232,9 +232,9 @@ def _put(flow: FlowSpec, expr: Any, frozen: Any, values: Mapping[Any, Any]) -> E
 
 def _held(flow: FlowSpec, rest: Equilibrium, constants: Any, held: Any) -> dict[Let, Expr]:
     """The definitions to be held, with their values at the equilibrium."""
-    delay, loss = (float(a.sel(flow=flow.name)) for a in (rest.one_way_delay, rest.loss))
+    delay, pi_ = float(rest.one_way_delay.sel(flow=flow.name)), rest.lost_or_marked(flow.name)
     states = {z: rest.states[flow.name][plain(z)] for z in flow.law.states}
-    values = {e: delay, edot: 0, pi: loss, **states, **constants}
+    values = {e: delay, edot: 0, pi: pi_, **states, **constants}
     lets = {let for f in flow.law.flow.values() for let in f.atoms(Let) if let.name in held}
     return {let: Float(unfold(let).subs(values), DIGITS) for let in lets}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +138,11 @@ class Assembled:
 PLACE_OF_A_FLOW = 3
 """Among a flow's parameters edot = 0, e_b and the packet size come first."""
 
+LONGEST_QUEUE = 1e6
+"""A queueing delay beyond which a queue counts as growing without limit, relative to the longest of
+round trips, times that packets take, and times in laws.
+"""
+
 PLACE_OF_A_LINK = 2
 """Among a link's, c and q_max."""
 
@@ -249,6 +254,8 @@ class _Table:
         self.columns: dict[str, list[Any]] = {
             name: [] for name in (*Numbers._fields, "initial", "lower", "upper")
         }
+        self.times: list[Any] = []  # of laws [s]
+        self.packets: list[Any] = []  # of flows [bit]
         self.queues: list[float] = []  # how long each may get
 
     def flow(self, f: FlowSpec, law: Law | None, rate: float, on: bool) -> None:
@@ -257,6 +264,7 @@ class _Table:
         _, forward, back, size = given.flow(f.name)
         to["base"].append(forward)
         to["trip"].append(forward + back)
+        self.packets.append(size)
         if law is not None:
             known = flow_numbers(given, f.name, law)
             to["par"] += [0.0, back, size, *(known[s] for s in law.params)]
@@ -277,8 +285,9 @@ class _Table:
         self._states("link", link.name, link.law, known)
 
     def _states(self, kind: str, name: str, law: Law, known: Mapping[Symbol, Any]) -> None:
-        """Add initial values and bounds of a law's states."""
+        """Add initial values and bounds of a law's states, and its times."""
         states, to = own_states(law), self.columns
+        self.times += [known[s] for s in law.params if law.units.get(s) == "s"]
         to["initial"] += [initial_state(self.given, kind, name, z, known) for z in states]
         for side, ends in zip(("lower", "upper"), bounds(law, states, known), strict=True):
             to[side] += ends
@@ -289,6 +298,10 @@ class _Table:
         to["initial"] = [0.0] * (F + 2 * L) + to["initial"]
         to["lower"] = [-math.inf] * F + [0.0] * L + [-math.inf] * L + to["lower"]
         to["upper"] = [math.inf] * F + self.queues + [math.inf] * L + to["upper"]
+        packets = [size / np.where(c, c, math.inf) for size in self.packets for c in to["c"]]
+        natural = reduce(np.fmax, to["trip"] + packets)
+        natural = np.where(natural > 0, natural, 1.0)
+        to["times"] = [natural, LONGEST_QUEUE * reduce(np.fmax, self.times, natural)]
         return Numbers(**{name: self._array(to[name]) for name in Numbers._fields})
 
     def _array(self, columns: list[Any]) -> Any:

@@ -9,9 +9,10 @@ capacity is used up, or it is full and loses the excess. Derivatives are the law
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from fluidcc.equilibria.assembly import (
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
 from fluidcc.laws.linear import standing
+from fluidcc.laws.parts import used
 from fluidcc.laws.steady import (
     FEW,
     few_packets,
@@ -48,6 +50,7 @@ from fluidcc.network.network import (
     require_network,
 )
 from fluidcc.network.parameters import Parameters, evaluated
+from fluidcc.symbols import pi as either
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -321,7 +324,9 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
     """What an equilibrium tells, as arrays over points and flows or links."""
     S, N = system.shape, system.numbers
     F, L = S.flows, S.links
-    e, pi, queue, loss, price, drop = np.split(told, np.cumsum([F, F, L, L, L]), axis=1)
+    e, pi, queue, loss, price, drop, mark = np.split(told, np.cumsum([F, F, *[L] * 4]), axis=1)
+    # what routers mark of others they drop of those who hear of neither
+    deaf = np.array([either not in used(flow.law) for flow in system.net.flows.values()])
     arrival = system.arrivals(u)
     admitted = arrival * (1 - drop)
     full = np.array(S.queued) & (system.queues(u) >= N.q_max)
@@ -329,14 +334,29 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
         "rate": u[:, :F],
         "one_way_delay": e,
         "rtt": e + (N.trip - N.base),
-        "loss": pi,
+        "loss": np.where(deaf, pi, _along(S.routes, loss, drop)),
+        "mark": np.where(deaf, 0.0, _along(S.routes, mark)),
         "queueing_delay": queue,
+        "link_loss": loss,
+        "link_drop": drop,
+        "link_mark": mark,
         "price": price,
         "saturated": full | (admitted * (1 - loss) >= N.c * (1 - SATURATED)),
         "full": full,
         "arrival_rate": arrival,
         "admitted_rate": admitted,
     }
+
+
+def _along(routes: Iterable[tuple[int, ...]], *ratios: Any) -> Any:
+    """The union of ratios (points, links) along routes: array (points, routes)."""
+    paths = []
+    for route in routes:
+        path = np.zeros(len(ratios[0]))
+        for l, ratio in product(route, ratios):
+            path += (1.0 - path) * ratio[:, l]  # small ones keep their digits
+        paths.append(path)
+    return np.stack(paths, axis=1)
 
 
 def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: Any) -> Any:
@@ -403,7 +423,8 @@ def undetermined(system: Assembled, search: Search, u: Any) -> tuple[str, ...]:
     """
     size = _sizes(system, u)
     again = search.again(system.numbers, 0, _beside(system, u, size), bold=False)
-    moved = (np.abs(again.u - u) > MOVED * size) & (again.status == 0)
+    near = 4 * again.error if again.error < np.inf else 0.0
+    moved = (np.abs(again.u - u) > max(MOVED, near) * size) & (again.status == 0)
     for l in _just_saturated(system, u):
         moved |= _with_a_queue(system, search, u, size, l)
     return _names(system, moved) if moved.any() else ()
@@ -424,12 +445,13 @@ def _with_a_queue(system: Assembled, search: Search, u: Any, size: Any, l: int) 
     """
     i = system.shape.flows + l
     v = u.copy()
-    v[i] = ASIDE * max(size[i], 1e-3)
+    natural = system.numbers.times[0, 0]
+    v[i] = ASIDE * max(size[i], 0.01 * natural)
     again = search.again(system.numbers, 0, v, bold=False, held=np.array([i]))
     stays = (
         again.status == 0 and abs(system.arrivals(again.u)[l] / system.numbers.c[0, l] - 1) < 1e-9
     )
-    return (np.abs(again.u - u) > MOVED * np.maximum(size, 1e-3 * ASIDE)) & stays
+    return (np.abs(again.u - u) > MOVED * np.maximum(size, 0.01 * ASIDE * natural)) & stays
 
 
 def _sizes(system: Assembled, u: Any) -> Any:

@@ -28,16 +28,18 @@ class Equilibria:
 
     Attributes
     ----------
-    rate, one_way_delay, rtt, loss : array (N, flows)
-        [bit/s], [s], [s], [1], as in `Equilibrium`.
+    rate, one_way_delay, rtt, loss, mark : array (N, flows)
+        [bit/s], [s], [s], [1], [1], as in `Equilibrium`.
     queueing_delay, price, arrival_rate, admitted_rate : array (N, links)
         [s], [1], [bit/s].
+    link_loss, link_drop, link_mark : array (N, links)
+        [1], as in `Equilibrium`.
     saturated, full : bool array (N, links)
         Where the admitted rate equals the capacity; where the buffer is full.
     states : dict
         Every law's own states (N,), by flow or link name and state name.
     error : array (N,)
-        Relative size of the last Newton step [1].
+        Bounds of relative errors [1], as in `Equilibrium`.
     found : bool array (N,)
         Where there is an equilibrium.
     errors : dict of int to FluidccError
@@ -55,7 +57,11 @@ class Equilibria:
     one_way_delay: Any
     rtt: Any
     loss: Any
+    mark: Any
     queueing_delay: Any
+    link_loss: Any
+    link_drop: Any
+    link_mark: Any
     price: Any
     saturated: Any
     full: Any

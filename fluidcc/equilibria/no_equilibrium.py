@@ -23,7 +23,6 @@ from fluidcc.network.parameters import evaluated
 from fluidcc.numerics.steady.follow import (
     CONVERGED,
     GROWING,
-    LONGEST_QUEUE,
     UNDEFINED,
     Found,
     Search,
@@ -33,9 +32,9 @@ from fluidcc.symbols import c, pi, plain, q_max, unfold, y
 if TYPE_CHECKING:
     pass
 
-LENGTHS = (0.0, *np.logspace(-7, 5, 25).tolist())
-"""The queueing delays [s] that are tried; beyond a full buffer, what is offered above the
-capacity, relative to it.
+LENGTHS = (0.0, *np.logspace(-12.1, -0.1, 25).tolist())
+"""The queueing delays that are tried, relative to the longest, and where no law switches; 1e5
+times that, beyond a full buffer, is what is offered above the capacity, relative to it.
 """
 
 NEAR = 1e-4
@@ -51,8 +50,10 @@ LARGEST_STATE = 1e20
 limit.
 """
 
-DOUBTFUL_QUEUE = 30.0
-"""Where a search stalls, a queue without limit and longer than this [s] is looked at for growth."""
+DOUBTFUL_QUEUE = 3e-4
+"""Where a search stalls, a queue without limit and longer than this, relative to the longest, is
+looked at for growth.
+"""
 
 
 class _Load(NamedTuple):
@@ -86,6 +87,7 @@ class _Point:
         self.flows, self.names = system.shape.flows, system.net.link_names
         self.c, self.q_max = system.numbers.c[point], system.numbers.q_max[point]
         self.queued = np.array(system.shape.queued)
+        self.longest = float(system.numbers.times[point, 1])
 
     def again(self, u: Any, **how: Any) -> Found:
         """Where a search from `u` ends."""
@@ -97,7 +99,7 @@ class _Point:
     def endless(self, u: Any) -> Any:
         """The links whose queues have grown without limit."""
         queue = self.system.queues(u)
-        long = queue >= max(0.01 * float(np.max(queue, initial=0.0)), 1e3)
+        long = queue >= 0.01 * max(float(np.max(queue, initial=0.0)), self.longest)
         return self.queued & np.isinf(self.q_max) & long
 
     def full_load(self, u: Any) -> Any:
@@ -108,8 +110,8 @@ class _Point:
         """Where a search stalled, with those queues much longer that seem to grow without limit."""
         u = u.copy()
         queue = self.system.queues(u)
-        growing = self.queued & np.isinf(self.q_max) & (queue > DOUBTFUL_QUEUE)
-        queue[growing] = LONGEST_QUEUE * queue[growing] / np.max(queue[growing], initial=1.0)
+        growing = self.queued & np.isinf(self.q_max) & (queue > DOUBTFUL_QUEUE * self.longest)
+        queue[growing] = self.longest * queue[growing] / np.max(queue[growing], initial=1.0)
         return u
 
     def held(self, u: Any) -> Found | None:
@@ -157,8 +159,8 @@ class _Point:
         def held(length: float, start: Any) -> _Load:
             return self._load(length, start, link, self.flows + np.flatnonzero(kept))
 
-        lengths = [q for q in LENGTHS if q < full]
-        lengths += [full + q for q in LENGTHS if np.isfinite(full)]
+        lengths = [q * self.longest for q in LENGTHS if q * self.longest < full]
+        lengths += [full + 1e5 * q for q in LENGTHS if np.isfinite(full)]
         loads = [held(lengths[-1], u)]
         for length in lengths[-2::-1]:  # from the longest on: most flows are slowest there
             last = loads[-1].found
@@ -173,7 +175,9 @@ class _Point:
                     near = abs(end.load - 1) < NEAR
                     if near and (rest := self.freed(end.found.u)) is not None:
                         return _ByLength(rest)
-                at_once = low.load - high.load > NEAR and _next(low.length, high.length)
+                at_once = low.load - high.load > NEAR and (
+                    high.length - low.length <= 1e-12 * max(high.length, 1e-8 * self.longest)
+                )
                 if at_once and self._determined(held, low) and self._determined(held, high):
                     return _ByLength(switch=(high.length, low.load, high.load))
         told = [one.load for one in loads if not np.isnan(one.load)]
@@ -183,7 +187,7 @@ class _Point:
         v = start.copy()
         v[self.flows + link] = length
         found = self.again(v, ceiling=np.inf, held=kept)
-        told = found.told[2 * self.flows + len(self.c) :].reshape(3, -1)
+        told = found.told[2 * self.flows + len(self.c) :].reshape(4, -1)
         lost, drop = told[::2, link]
         load = self.system.arrivals(found.u)[link] * (1 - drop) * (1 - lost) / self.c[link]
         if found.status != CONVERGED:
@@ -322,13 +326,8 @@ class _Point:
         )
 
 
-def _next(low: float, high: float) -> bool:
-    """Whether two lengths are the same but for rounding."""
-    return high - low <= 1e-12 * max(high, 1e-3)
-
-
 def _halved(held: Any, low: _Load, high: _Load) -> tuple[_Load, _Load]:
-    """Lengths as near to one another as numbers are, of which the shorter still has too much
+    """Lengths as near to one another as tells them apart, of which the shorter still has too much
     load.
     """
     for _ in range(HALVINGS):
@@ -336,7 +335,7 @@ def _halved(held: Any, low: _Load, high: _Load) -> tuple[_Load, _Load]:
         middle = (
             float(np.sqrt(low.length * high.length)) if far else 0.5 * (low.length + high.length)
         )
-        if not low.length < middle < high.length:
+        if high.length - low.length <= 1e-13 * high.length:  # nearer, flows hardly move
             break
         one = held(middle, high.found.u)
         if np.isnan(one.load):
@@ -368,7 +367,7 @@ def settled(
     if held is not None:
         if held.status == CONVERGED and not np.any(at.full_load(held.u)):
             # these queues would drain: gains that fall with the delay can outrun a search
-            ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
+            ceiling = max(at.longest, 10 * float(np.max(system.queues(held.u))))
             if (again := at.freed(held.u, ceiling)) is not None:
                 return again
         u = held.u

@@ -28,7 +28,11 @@ COLUMNS = {
     "one_way_delay": ("flow", "s"),
     "rtt": ("flow", "s"),
     "loss": ("flow", "1"),
+    "mark": ("flow", "1"),
     "queueing_delay": ("link", "s"),
+    "link_loss": ("link", "1"),
+    "link_drop": ("link", "1"),
+    "link_mark": ("link", "1"),
     "price": ("link", "1"),
     "saturated": ("link", None),
     "full": ("link", None),
@@ -37,10 +41,14 @@ COLUMNS = {
 }
 """Dimension and unit of what an equilibrium tells."""
 SHOWN = {
-    "flow": ("rate", "one_way_delay", "rtt", "loss"),
-    "link": ("queueing_delay", "arrival_rate", "price", "saturated", "full"),
-}
-"""What its tables show."""
+    "flow": ("rate", "one_way_delay", "rtt", "loss", "mark"),
+    "link": (
+        "queueing_delay", "arrival_rate", "link_loss", "link_drop", "link_mark", "price",
+        "saturated", "full",
+    ),
+}  # fmt: skip
+"""What its tables show; no ratios at links, marks or prices that are 0 all over."""
+MAY_BE_NONE = {"mark", "link_loss", "link_drop", "link_mark", "price"}
 MOST_ROWS = 12  # of a table in text
 
 
@@ -67,10 +75,14 @@ class Equilibrium:
         Sending rates [bit/s].
     one_way_delay, rtt : DataArray over "flow"
         e [s] and e + e_b [s].
-    loss : DataArray over "flow"
-        Loss or mark ratio of the path, 1 - prod (1 - pi_l) over its links [1].
+    loss, mark : DataArray over "flow"
+        Shares of what is sent that the path's links lose, and of what is not lost that they mark
+        [1]; a flow that hears of neither loses what others have marked.
     queueing_delay : DataArray over "link"
         [s]
+    link_loss, link_drop, link_mark : DataArray over "link"
+        Share that a full buffer loses, that the link's law drops before its queue, and that it
+        marks [1].
     price : DataArray over "link"
         The link's price output [1], 0 where its law has none.
     saturated : DataArray of bool over "link"
@@ -83,7 +95,9 @@ class Equilibrium:
     states : mapping
         Every law's own states, by flow or link name and state name.
     error : float
-        Relative size of the last Newton step [1].
+        Bound of the relative error of every rate, queue and state [1], rounding included; of one
+        that has all but vanished relative to a millionth of what it was on the way. Infinite where
+        there is none below 1 %: in a continuum, and where equations hardly tell.
     at : float
         Time [s] whose capacities and flows it has.
     free : tuple of str or None
@@ -170,11 +184,21 @@ class Equilibrium:
             )
         return values_of_lets(self, self._net, name)
 
+    def lost_or_marked(self, flow: str) -> float:
+        """The share of what a flow sends that is lost or marked: the signal pi of its law."""
+        k = self._names["flow"].index(flow)
+        loss, mark = (float(self._values[name][k]) for name in ("loss", "mark"))
+        return loss + (1.0 - loss) * mark
+
     rate = _labelled("rate")
     one_way_delay = _labelled("one_way_delay")
     rtt = _labelled("rtt")
     loss = _labelled("loss")
+    mark = _labelled("mark")
     queueing_delay = _labelled("queueing_delay")
+    link_loss = _labelled("link_loss")
+    link_drop = _labelled("link_drop")
+    link_mark = _labelled("link_mark")
     price = _labelled("price")
     saturated = _labelled("saturated")
     full = _labelled("full")
@@ -185,7 +209,8 @@ class Equilibrium:
         """The heads and rows of a table of flows and one of links, with so many rows at most."""
         tables = []
         for dim, names in SHOWN.items():
-            columns = {name: (*COLUMNS[name], self._values[name]) for name in names}
+            some = [n for n in names if n not in MAY_BE_NONE or np.any(self._values[n] > 0)]
+            columns = {name: (*COLUMNS[name], self._values[name]) for name in some}
             head = [dim] + [f"{n} [{u}]" if u else n for n, (_, u, _) in columns.items()]
             rows = [head]
             for i, label in enumerate(self._names[dim]):
@@ -262,14 +287,12 @@ def _lets(law: Any) -> list[Let]:
 
 def _of_flow(eq: Equilibrium, net: Network, name: str) -> dict[Any, float]:
     k, flow = net.flow_names.index(name), net.flows[name]
-    at, links = (
-        {q: float(eq.array(q)[k]) for q in ("rate", "one_way_delay", "rtt", "loss")},
-        list(net.links),
-    )
+    at = {q: float(eq.array(q)[k]) for q in ("rate", "one_way_delay", "rtt")}
+    links = list(net.links)
     prices = sum(float(eq.array("price")[links.index(l)]) for l in flow.route)
     return {
-        e: at["one_way_delay"], edot: 0.0, pi: at["loss"], price: prices, x_tau: at["rate"],
-        e_b: at["rtt"] - at["one_way_delay"], packet: flow.packet,
+        e: at["one_way_delay"], edot: 0.0, pi: eq.lost_or_marked(name), price: prices,
+        x_tau: at["rate"], e_b: at["rtt"] - at["one_way_delay"], packet: flow.packet,
     }  # fmt: skip
 
 

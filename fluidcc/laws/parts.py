@@ -13,9 +13,15 @@ from sympy import Expr, Symbol, sympify
 
 from fluidcc.base.arguments import explained_class, flag, shown
 from fluidcc.base.errors import LawError
-from fluidcc.symbols import expression
+from fluidcc.symbols import expression, symbols_of
 
 T = TypeVar("T")
+
+
+@lru_cache(maxsize=512)
+def used(law: Any) -> frozenset[Symbol]:
+    """What the expressions of a law depend on."""
+    return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
 
 
 class Frozen(dict):

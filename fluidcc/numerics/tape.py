@@ -78,14 +78,18 @@ class Tape:
         r = np.empty(first + len(self.instructions))
         r[: self.inputs], r[self.inputs : first] = values, self.constants
         with np.errstate(all="ignore"):
-            run(self.instructions.ravel(), 0, self.instructions.size, r, 0)
+            run(self.instructions.ravel(), 0, self.instructions.size, r, 0, 0.0)
         return r[self.outputs]
 
 
 @njit(entry=True, counted=False)
-def run(I: Any, first: int, last: int, D: Any, r: int) -> None:
+def run(I: Any, first: int, last: int, D: Any, r: int, shake: float) -> None:
     """Run the instructions I[first] to I[last], five numbers each, on registers that stand in D
     from `r` on.
+
+    Unless `shake` is 0, each result is off by an ulp or two, up or down as it tells: formulas
+    shaken in several ways show what rounding makes of them (Vignes, "A stochastic arithmetic for
+    reliable scientific computation", Math. Comput. Simul. 35, 1993).
     """
     for i in range(first, last, 5):
         o = I[i]
@@ -168,4 +172,6 @@ def run(I: Any, first: int, last: int, D: Any, r: int) -> None:
             v = np.arccosh(a)
         else:
             v = np.arctanh(a)
+        if shake != 0.0:
+            v *= 1.0 + np.copysign(3.3e-16, np.sin(shake * (i + 1.0)))
         D[r + I[i + 1]] = v

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sympy import Rational, Symbol
 
 from fluidcc.laws import Law
+from fluidcc.laws.parts import used
 from fluidcc.laws.steady import few_packets, trackers, window
 from fluidcc.numerics.fluid import state as s
-from fluidcc.simulation.layout import Group, Layout, used
+from fluidcc.simulation.layout import Group, Layout
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources.by_bytes import mean_size
 from fluidcc.symbols import (

@@ -18,12 +18,13 @@ import numba
 from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Link
+from fluidcc.laws.parts import used
 from fluidcc.laws.steady import trackers
 from fluidcc.network import Network
 from fluidcc.numerics.compiling import load_text, source_hash
 from fluidcc.numerics.fluid import calls
 from fluidcc.simulation.fused_text import step_text
-from fluidcc.simulation.layout import Layout, lay_out, require_runnable, used
+from fluidcc.simulation.layout import Layout, lay_out, require_runnable
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min
 
 MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from sympy import Pow, Symbol
+from sympy import Pow
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
+from fluidcc.laws.parts import used
 from fluidcc.laws.steady import grouped, trackers
 from fluidcc.network.network import Network, require_network
 from fluidcc.network.specs import FlowSpec, LinkSpec
@@ -339,12 +340,6 @@ def inverse(values: list[int], count: int) -> list[list[int]]:
     for k, v in enumerate(values):
         rows[v].append(k)
     return rows
-
-
-@lru_cache(maxsize=512)
-def used(law: Law) -> frozenset[Symbol]:
-    """What the expressions of a law depend on."""
-    return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
 
 
 def _own_rates(at: Layout) -> None:

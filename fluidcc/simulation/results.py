@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput, NotFinite
 from fluidcc.base.packed import packed, unpacked
+from fluidcc.laws.parts import used
 from fluidcc.network.network import Network
 from fluidcc.numerics.fluid import state as s
-from fluidcc.simulation.layout import used
 from fluidcc.simulation.tables import event_of
 from fluidcc.simulation.workspace import Workspace, sample_rows
 from fluidcc.symbols import pi, plain

@@ -2,8 +2,9 @@
 
 ====================================  ==========================================================
 ``equilibrium_rate``, ...             a field of `fluidcc.equilibrium`: rate, one_way_delay, rtt,
-                                      loss, queueing_delay, price, saturated, full,
-                                      arrival_rate, admitted_rate
+                                      loss, mark, queueing_delay, link_loss, link_drop,
+                                      link_mark, price, saturated, full, arrival_rate,
+                                      admitted_rate
 ``mean_rate``, ``max_backlog``, ...   mean, std, min, max or final, of a variable of
                                       `fluidcc.simulate`: rate, one_way_delay, rtt, loss,
                                       queueing_delay, backlog, arrival_rate, throughput,

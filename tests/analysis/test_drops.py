@@ -88,7 +88,7 @@ def test_drops_and_marks_differ_by_what_they_let_in() -> None:
     for law in (RED, fc.RED(min_th=0.02, max_th=0.06, p_max=0.1, T=0.5)):
         flow = fc.Reno(a=30, b=0.5 / 30)
         rest = fc.equilibrium(fc.dumbbell([flow], {"law": law, "capacity": C, "delay": 0.02}))
-        p = float(rest.loss[0])
+        p = float((rest.loss if law is RED else rest.mark)[0])
         sent = C / (1 - p) if law is RED else C
         assert float(rest.rate[0]) == pytest.approx(sent, rel=1e-9)
         assert 0.1 / 0.04 * (float(rest.queueing_delay[0]) - 0.02) == pytest.approx(p, rel=1e-9)

@@ -23,8 +23,8 @@ def left(net: fc.Network, eq: Any, name: str) -> tuple[Any, Any]:
     """
     held = system_of(net, np.inf).net.flows[name].law
     k, back = net.flow_names.index(name), net.return_delay(name)
-    told = {key: float(eq.array(key)[k]) for key in ("rate", "one_way_delay", "loss")}
-    known = {"e": told["one_way_delay"], "pi": told["loss"], "x_tau": told["rate"]}
+    told = {key: float(eq.array(key)[k]) for key in ("rate", "one_way_delay")}
+    known = {"e": told["one_way_delay"], "pi": eq.lost_or_marked(name), "x_tau": told["rate"]}
     known |= {"e_b": back, "ell": net.flows[name].packet}
     z = np.array([eq.states[name][fc.symbols.plain(s)] for s in held.states], float).reshape(-1)
     u = np.array([known.get(fc.symbols.plain(s), 0.0) for s in held.inputs], float)

@@ -119,12 +119,14 @@ def test_equilibrium_of_hollot_misra_towsley_gong(law: fc.Link) -> None:
     queue = float(rest.queueing_delay[0])
     window = rest.states["tcp"]["W"] / 60
     assert window == pytest.approx((0.2 + queue) * 3750 / 60, rel=1e-9)
-    assert float(rest.loss[0]) * window**2 == pytest.approx(2, rel=1e-9)
+    assert float(rest.mark[0]) * window**2 == pytest.approx(2, rel=1e-9)
+    assert rest.loss.item() == rest.link_drop.item() == 0
+    assert rest.link_mark.item() == pytest.approx(rest.mark.item(), rel=1e-15)
     if law is TCP_PI:
         assert float(rest.rtt[0]) == pytest.approx(0.246, abs=1e-3)
-        assert (round(window), round(float(rest.loss[0]), 3)) == (15, 0.008)
+        assert (round(window), round(float(rest.mark[0]), 3)) == (15, 0.008)
     else:
-        assert SLOPE * (queue - 0.04) == pytest.approx(float(rest.loss[0]), rel=1e-9)
+        assert SLOPE * (queue - 0.04) == pytest.approx(float(rest.mark[0]), rel=1e-9)
 
 
 VERDICTS = [  # by the loop as published, and by the network's own linearisation

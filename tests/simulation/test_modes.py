@@ -54,7 +54,7 @@ def test_a_queue_of_short_packets_looks_longer_by_packets() -> None:
     rest = fc.equilibrium(net)
     average = rest.states["l"]["avg"]
     assert average == pytest.approx(count * float(rest.queueing_delay[0]), rel=1e-9)
-    assert float(rest.loss[0]) == pytest.approx(0.1 * (average - 0.02) / 0.04, rel=1e-9)
+    assert float(rest.mark[0]) == pytest.approx(0.1 * (average - 0.02) / 0.04, rel=1e-9)
     assert fc.equilibrium(net.with_link("l", law=RED)).queueing_delay > 1.3 * rest.queueing_delay
 
 

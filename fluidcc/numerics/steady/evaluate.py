@@ -64,7 +64,8 @@ def balanced(w: State, i: int) -> float:
         total = abs(by[0] * w.queue[o - F]) + abs(by[n + 1]) * w.size[o + L]
         by = at(by, 1)
     for j in range(n):
-        total += abs(by[j]) * sizes[j]
+        if w.reference[w.first[o] + j] > 0:
+            total += abs(by[j]) * sizes[j]
     return total
 
 
@@ -98,7 +99,7 @@ def _run(w: State, u: Floats, o: int, states: int, parameters: int) -> Floats:
     copy(at(r, parameters), at(w.par, start), w.par_start[o + 1] - start)
     start = w.constant_start[law]
     copy(at(r, w.inputs[law]), at(w.constant, start), w.constant_start[law + 1] - start)
-    run(w.instruction, w.instruction_start[law], w.instruction_start[law + 1], r, 0)
+    run(w.instruction, w.instruction_start[law], w.instruction_start[law + 1], r, 0, w.shake)
     start = w.output_start[law]
     for i in range(w.output_start[law + 1] - start):
         told[i] = r[w.output[start + i]]

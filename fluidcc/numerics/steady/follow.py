@@ -15,15 +15,17 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 
 from ..layout import copy
-from .evaluate import evaluate, rests
+from .evaluate import balanced, evaluate, rests
 from .state import Numbers, Shape, State, state_of
 from .step import projected_step
 
 _jit: Any = njit(counted=False)
 _making: Any = njit()
 
-SMALL_QUEUE = 0.02
-"""Changes of a queueing delay [s] are small relative to at least this."""
+SMALL_QUEUE, SMALL_EXCESS = 0.2, 0.1
+"""Changes of a queueing delay [natural times] are small relative to at least this; of what a full
+buffer loses, over what it lets in, to at least that.
+"""
 
 
 @_jit
@@ -41,21 +43,22 @@ def _scales(w: State) -> None:
     for i in range(w.n_unknowns):
         w.scale[i] = 1e-6 * _largest_capacity(w) if i < F else 0.0
     for l in range(L):
-        w.scale[F + l], w.scale[F + L + l] = SMALL_QUEUE, 1e-6 * w.c[l]
+        w.scale[F + l], w.scale[F + L + l] = SMALL_QUEUE * w.times[0], 1e-6 * w.c[l]
     for i in range(w.n_unknowns):
         w.reference[i] = max(abs(w.u[i]), w.scale[i])
 
 
 @_jit
 def _sizes(w: State, least: float, exact: bool) -> None:
-    """What changes are measured by; if `exact`, those of losses by the losses alone."""
+    """What changes are measured by; if `exact`, those of queues and losses by these alone."""
     for i in range(w.n_unknowns):
-        size = max(max(abs(w.u[i]), least * w.reference[i]), w.scale[i])
+        size = max(abs(w.u[i]), (least if exact else max(least, 1.0)) * w.scale[i])
+        size = max(size, least * w.reference[i])
         w.size[i] = size if size > 0 else 1.0
     for l in range(w.n_links):
         if w.beyond[l]:
             i = w.n_flows + l
-            w.size[i] = max(w.u[i], 1e-9) if exact else max(w.u[i] + w.q_max[l], SMALL_QUEUE)
+            w.size[i] = max(w.u[i], 1e-9 if exact else SMALL_EXCESS)
 
 
 @_jit
@@ -115,19 +118,19 @@ CONVERGED, GROWING, STALLED, UNDEFINED = range(4)
 start.
 """
 
-LONGEST_QUEUE = 1e5
-"""A queueing delay [s] beyond which a queue counts as growing without limit; where a round trip
-takes more than a second, so many of these.
-"""
-
 LARGEST_RATE = 1e9
 """A rate this many times the largest capacity counts as growing without limit."""
 
 ROUNDING = 1e-15
-"""A relative Newton step after which there is nothing left to get smaller."""
+"""A relative Newton step after which there is nothing left to get smaller; twice what rounding
+leaves of an equation, relative to what it balances.
+"""
 
-OTHER_START = 0.1
-"""Queueing delay [s] to start from where a search from empty queues stalls."""
+OTHER_START = 1.0
+"""Queueing delay [natural times] to start from where a search from empty queues stalls."""
+
+LONG = 1e9
+"""A pseudo-step [natural times] this long and longer is all but one of Newton's."""
 
 
 @_jit
@@ -174,7 +177,8 @@ def _follow(w: State, ceiling: float, largest: float, limit: int) -> tuple[int, 
     """Follow the dynamics in growing steps, none of which changes a state by more than
     `largest`, relatively.
     """
-    h, error = 1e-2, np.inf
+    natural, error = w.times[0], np.inf
+    h = 0.2 * natural
     _scales(w)
     if not evaluate(w, False):
         return UNDEFINED, error, 0
@@ -191,7 +195,7 @@ def _follow(w: State, ceiling: float, largest: float, limit: int) -> tuple[int, 
                 evaluate(w, False)
         if not fine:
             h *= 0.25
-            if h < 1e-14:
+            if h < 1e-13 * natural:
                 return STALLED, error, count + 1
             continue
         for i in range(w.n_unknowns):
@@ -200,14 +204,14 @@ def _follow(w: State, ceiling: float, largest: float, limit: int) -> tuple[int, 
         _choose_origins(w)
         if _too_far(w, ceiling):
             return GROWING, error, count + 1
-        if h > 1e8 and error < 1e-9:
+        if h > LONG * natural and error < 1e-9:
             _sizes(w, 1e-6, True)
             if rests(w):  # else what moves slowly may still go far
                 return CONVERGED, error, count + 1
         ratio = change / largest
         faster = 10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))
-        h = min(h * faster, 1e30)
-    return CONVERGED if h > 1e8 and error < 1e-9 else STALLED, error, limit
+        h = min(h * faster, 1e31 * natural)
+    return CONVERGED if h > LONG * natural and error < 1e-9 else STALLED, error, limit
 
 
 @_making
@@ -217,7 +221,7 @@ def _settle(w: State) -> None:
     """
     for l in range(w.n_links):
         i = w.n_flows + l
-        if not w.beyond[l] and w.u[i] < 1e-7 * SMALL_QUEUE:
+        if not w.beyond[l] and w.u[i] < 1e-7 * w.scale[i]:
             w.u[i] = 0.0
     evaluate(w, False)
     for l in range(w.n_links):
@@ -264,14 +268,14 @@ def _finish_settled(w: State) -> tuple[float, int]:
 def _finish(w: State) -> tuple[float, int]:
     """Newton steps as long as they get smaller; the last one's size, and how many they are."""
     last = np.inf
-    for count in range(8):
+    for count in range(60):
         _sizes(w, 1e-6, True)
-        if not projected_step(w, 1e16):
+        if not projected_step(w, 1e8 * LONG * w.times[0]):
             return last, count
         error = 0.0
         for i in range(w.n_unknowns):
             error = max(error, abs(w.move[i]) / w.size[i])
-        if not error < 0.5 * last:
+        if not error < 0.9 * last:  # at a root of multiplicity m they shrink to 1 - 1/m
             return last, count
         for i in range(w.n_unknowns):
             w.u[i] += w.move[i]
@@ -280,13 +284,104 @@ def _finish(w: State) -> tuple[float, int]:
         evaluate(w, False)
         if error <= ROUNDING:
             return last, count + 1
-    return last, 8
+    return last, 60
+
+
+# --- how far from an equilibrium a search may have ended ------------------------------------------
+
+
+FAREST = 0.01
+"""An error beyond this is none: there may be any number of equilibria nearer."""
+
+MULTIPLICITY = 10.0
+"""Of Newton steps towards a root of multiplicity m each leads 1/m of the way: m is at most this."""
+
+
+@_jit
+def _rounding(w: State, i: int) -> float:
+    """What rounding may make of the residual of equation `i`."""
+    return w.noise[i] + 0.5 * ROUNDING * balanced(w, i)
+
+
+@_making
+def _shake(w: State) -> None:
+    """Find what the rounding in laws makes of residuals: as much as it changes if shaken."""
+    n = w.n_unknowns
+    copy(w.end, w.residual, n)
+    for i in range(n):
+        w.noise[i] = 0.0
+    for k in range(3):
+        w.shake = 1.0 + k
+        evaluate(w, False)
+        for i in range(n):
+            w.noise[i] = max(w.noise[i], abs(w.residual[i] - w.end[i]))
+    w.shake = 0.0
+    evaluate(w, False)
+
+
+@_making
+def _leads_back(w: State, by: float) -> bool:
+    """Whether a Newton step from aside, by so many times `end`, leads back, whatever part of the
+    residual is rounding.
+    """
+    n, here = w.n_unknowns, w.u_before
+    for i in range(n):
+        w.u[i] = min(max(here[i] + by * w.end[i], w.lower[i]), w.upper[i])
+    if not evaluate(w, False):
+        return False
+    for i in range(n):
+        left = max(abs(w.residual[i]) - _rounding(w, i), 0.0)
+        w.residual[i] = np.copysign(left, w.residual[i])
+    if not projected_step(w, np.inf):
+        return False
+    for i in range(n):
+        away = w.u[i] - here[i]
+        told = abs(away) > 0.1 * abs(by) * w.size[i]
+        if told and not -w.move[i] * np.sign(away) >= abs(away) / MULTIPLICITY:
+            return False
+    return True
+
+
+@_making
+def _bound(w: State) -> float:
+    """The relative distance within which an equilibrium is, where `evaluate` has been; infinite if
+    none is known.
+
+    It is the least at which Newton steps from both sides lead back, aside along what rounding
+    moves most. Near a root of multiplicity m that is where the m-th powers exceed rounding.
+    """
+    n, by, largest = w.n_unknowns, 2.0 * ROUNDING, 0.0
+    copy(w.u_before, w.u, n)
+    _shake(w)
+    for i in range(n):
+        w.end[i] = 0.0
+    for k in range(1, 3):
+        evaluate(w, False)
+        for i in range(n):
+            w.residual[i] += _rounding(w, i) * np.sin(k * (i + 1.0))  # of any signs and sizes
+        if not (projected_step(w, np.inf) or projected_step(w, 1e8 * LONG * w.times[0])):
+            return np.inf
+        for i in range(n):
+            if not w.fixed[i]:
+                moved = max(abs(w.end[i]), abs(w.move[i]), ROUNDING * w.size[i])
+                w.end[i] = np.copysign(moved, w.move[i])
+                largest = max(largest, moved / w.size[i])
+    for i in range(n):
+        w.end[i] /= max(largest, ROUNDING)
+    found = np.inf
+    while by < FAREST and found == np.inf:
+        if _leads_back(w, by) and _leads_back(w, -by):
+            found = by
+        by *= 2.0
+    copy(w.u, w.u_before, n)
+    evaluate(w, False)
+    return found
 
 
 @njit(entry=True)
 def _find(w: State, ceiling: float, bold: bool, told: Any) -> tuple[int, float, int]:
-    """Move `u` to an equilibrium: how that ended, the last relative Newton step, and the number of
-    steps.
+    """Move `u` to an equilibrium: how that ended, the bound of its error, or else the last relative
+    step, and the number of steps.
 
     Where it ended well every equation holds. What follows from `u` is `told` (see `Found`).
     """
@@ -306,7 +401,9 @@ def _find(w: State, ceiling: float, bold: bool, told: Any) -> tuple[int, float, 
         error, more = _finish_settled(w)
         steps += more
         _sizes(w, 1e-6, True)
-        if not (evaluate(w, False) and rests(w)):
+        if evaluate(w, False) and rests(w):
+            error = _bound(w)
+        else:
             status = STALLED
     _tell(w, told)
     return status, error, steps
@@ -322,14 +419,15 @@ def _tell(w: State, told: Any) -> None:
     for l in range(L):
         told[2 * F + l], told[2 * F + L + l] = w.queue[l], w.loss[l]
         told[2 * F + 2 * L + l], told[2 * F + 3 * L + l] = w.link_price[l], w.drop[l]
+        told[2 * F + 4 * L + l] = w.mark[l]
         if w.beyond[l]:
             _shift(w, l, False)
 
 
 @_making
 def _start(w: State, queue: float) -> None:
-    """Unknowns to start from: `queue` [s], and an equal share of the scarcest link, for states that
-    are rates too.
+    """Unknowns to start from: `queue` [natural times], and an equal share of the scarcest link, for
+    states that are rates too.
 
     A path without any delay gets a queue, as laws may divide by the round trip.
     """
@@ -340,7 +438,7 @@ def _start(w: State, queue: float) -> None:
     copy(w.u, w.initial, w.n_unknowns)
     for l in range(L):
         if w.queued[l]:
-            w.u[F + l] = min(queue, 0.5 * w.q_max[l])
+            w.u[F + l] = min(queue * w.times[0], 0.5 * w.q_max[l])
     for f in range(F):
         share = np.inf
         for h in range(w.hop_start[f], w.hop_start[f + 1]):
@@ -355,13 +453,11 @@ def _start(w: State, queue: float) -> None:
             w.u[F + L + w.hop[h]] += share * w.many[f]
         l = w.hop[w.hop_start[f]]
         if w.trip[f] == 0 and w.queued[l]:
-            w.u[F + l] = max(w.u[F + l], min(0.01, 0.5 * w.q_max[l]))
+            w.u[F + l] = max(w.u[F + l], min(0.1 * w.times[0], 0.5 * w.q_max[l]))
 
 
 @njit(entry=True)
-def _find_many(
-    w: State, rows: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any
-) -> None:
+def _find_many(w: State, rows: Any, u: Any, told: Any, status: Any, error: Any, steps: Any) -> None:
     """The equilibrium at each point from its own start, so that no result depends on which
     points go together.
     """
@@ -370,10 +466,7 @@ def _find_many(
         for queue in (0.0, OTHER_START):
             copy(w.base, rows[i], rows.shape[1])
             _start(w, queue)
-            longest = 1.0
-            for trip in rows[i, w.n_flows : 2 * w.n_flows]:
-                longest = max(longest, trip)
-            status[i], error[i], more = _find(w, ceiling * longest, True, told[i])
+            status[i], error[i], more = _find(w, w.times[1], True, told[i])
             steps[i] += more
             for k in range(w.n_unknowns):
                 u[i, k] = w.u[k]
@@ -390,13 +483,14 @@ class Found(NamedTuple):
     Attributes
     ----------
     u : array (points, unknowns)
-    told : array (points, 2 flows + 4 links)
-        e and loss ratio of the flows' paths; queueing delay, loss ratio of the buffer, price and
-        ratio dropped before the queue of the links.
+    told : array (points, 2 flows + 5 links)
+        e and loss ratio of the flows' paths; queueing delay, loss ratio of the buffer, price,
+        ratio dropped before the queue and ratio marked of the links.
     status : array of int
         How they ended.
     error : array
-        The last relative Newton step.
+        What bounds that of each unknown, relative to its size; the last relative step if none was
+        found.
     steps : array of int
         How many steps it took.
     """
@@ -426,26 +520,29 @@ class Search:
         points, S = len(numbers.c), self.shape
         found = Found(
             np.empty((points, S.unknowns)),
-            np.empty((points, 2 * S.flows + 4 * S.links)),
+            np.empty((points, 2 * S.flows + 5 * S.links)),
             np.empty(points, np.int64),
             np.empty(points),
             np.empty(points, np.int64),
         )
         with np.errstate(all="ignore"):
-            _find_many(self.state, numbers.rows, LONGEST_QUEUE, *found)
+            _find_many(self.state, numbers.rows, *found)
         return found
 
     def again(
-        self, numbers: Numbers, point: int, u: Any, *, ceiling: float = LONGEST_QUEUE,
-        bold: bool = True,
-        held: Any = None,
+        self, numbers: Numbers, point: int, u: Any, *, ceiling: float | None = None,
+        bold: bool = True, held: Any = None,
     ) -> Found:  # fmt: skip
-        """Look again at one point, from `u`, with the unknowns `held` kept where they are."""
-        w, told = self._at(numbers, point, u), np.empty(2 * self.shape.flows + 4 * self.shape.links)
+        """Look again at one point, from `u`, with the unknowns `held` kept where they are.
+
+        A queue longer than `ceiling` [s], by default that of the point, counts as endless.
+        """
+        w, told = self._at(numbers, point, u), np.empty(2 * self.shape.flows + 5 * self.shape.links)
         if held is not None:
             w.lower[held] = w.upper[held] = u[held]
         with np.errstate(all="ignore"):
-            status, error, steps = _find(w, ceiling, bold, told)
+            most = w.times[1] if ceiling is None else ceiling
+            status, error, steps = _find(w, most, bold, told)
         return Found(w.u[: len(u)].copy(), told, int(status), float(error), int(steps))
 
     def residual(self, numbers: Numbers, point: int, u: Any) -> Any:

@@ -35,6 +35,7 @@ class State(Layout):
     first_state: int  # the first unknown that is a state of a flow
     first_link_state: int  # the first that is one of a link
     n_told: int  # numbers that the laws give
+    shake: float  # how their rounding is shaken, 0 where it is not
 
     # --- the numbers of a point, in the order of `Numbers` ----------------------------------------
     base: Floats
@@ -46,6 +47,7 @@ class State(Layout):
     lower: Floats
     upper: Floats
     par: Floats
+    times: Floats
 
     # --- owners -----------------------------------------------------------------------------------
     law: Ints  # tape, -1 for a constant rate
@@ -100,7 +102,8 @@ class State(Layout):
     upper_before: Floats
     residual: Floats
     move: Floats
-    size: Floats  # what changes are measured by
+    noise: Floats  # what the rounding in laws leaves of a residual
+    size: Floats  # what changes are measured by, 1 where that is not known
     scale: Floats  # sizes below which a change is small, 0 where none is known
     reference: Floats  # the largest size so far
     # (1 + HEARD) x n_unknowns: how what is eliminated moves, and its derivatives by what is heard
@@ -172,6 +175,7 @@ class Numbers(NamedTuple):
     lower: Array  # bounds of all unknowns
     upper: Array
     par: Array  # parameters of all flows, then of all links
+    times: Array  # a natural time, and how long no queue gets that does not grow for ever [s]
 
     @property
     def rows(self) -> Array:
@@ -197,13 +201,13 @@ def state_of(S: Shape) -> State:
     hops = [l for route in S.routes for l in route]
     tapes = S.tapes
     registers = [t.inputs + len(t.constants) + len(t.instructions) for t in tapes]
-    numbers = zip(Numbers._fields, (F, F, F, L, L, n, n, n, int(par[-1])), strict=True)
+    numbers = zip(Numbers._fields, (F, F, F, L, L, n, n, n, int(par[-1]), 2), strict=True)
     empty = dict.fromkeys(("e", "pi", "price", "offer", "least", "kept"), F)
     empty |= dict.fromkeys(("queue", "loss", "queue_slope", "loss_slope", "mark", "link_price",
                             "link_offer", "drop", "beyond", "beyond_before"), L)  # fmt: skip
     empty |= dict.fromkeys(("place", "low", "high", "fixed", "u", "end", "u_before",
-                            "lower_before", "upper_before", "residual", "move", "size", "scale",
-                            "reference"), n)  # fmt: skip
+                            "lower_before", "upper_before", "residual", "move", "noise", "size",
+                            "scale", "reference"), n)  # fmt: skip
     empty |= {**dict(numbers), "reply": (1 + HEARD) * n, "seen": ROUNDS, "passing": len(hops),
               "told": int(gives[-1]), "registers": max(registers, default=0)}  # fmt: skip
     parts: dict[str, list[Any]] = {
@@ -215,7 +219,7 @@ def state_of(S: Shape) -> State:
     filled |= {f"{name}_start": _starts([len(one) for one in of]) for name, of in parts.items()}
     return State.of(
         n_flows=F, n_links=L, n_unknowns=n, first_state=F + 2 * L, first_link_state=first[F],
-        n_told=gives[-1], law=S.law, first=first[:owners], count=k, par_start=par,
+        n_told=gives[-1], shake=0.0, law=S.law, first=first[:owners], count=k, par_start=par,
         gives=gives[:-1], slopes=gives[:-1] + values, width=width,
         hop_start=_starts([len(route) for route in S.routes]), hop=hops, many=S.many,
         queued=S.queued, hears=S.hears, drops=S.drops, offers=S.offers,

@@ -73,13 +73,14 @@ def _reply(w: State, f: int, h: float) -> bool:
     n = w.count[f] + 1
     K = np.zeros((n, n + 1 + HEARD))
     offer = abs(w.offer[f]) if w.least[f] >= 0 else 0.0
-    signals = (max(abs(w.e[f]), 1e-3), max(abs(w.pi[f]), 1e-3), max(abs(w.price[f]), 1e-3), offer)
+    e, pi = max(abs(w.e[f]), 0.01 * w.times[0]), max(abs(w.pi[f]), 1e-3)
+    signals = (e, pi, abs(w.price[f]), offer)
     for i in range(n):
         own = _own(w, f, i)
         if w.fixed[own]:
             K[i, i], K[i, n] = 1.0, w.move[own] / w.size[own]
             continue
-        by, largest = slopes(w, f, i), 0.0
+        by, largest = slopes(w, f, i), abs(w.residual[own])
         for j in range(n):
             unit = 0.0 if i != j else (1.0 / h if i < n - 1 else 1.0)
             K[i, j] = (unit - by[j]) * w.size[_own(w, f, j)]
