@@ -71,8 +71,8 @@ def positive_real(system: DelayLTI) -> FrequencyTest:
     """
     _square(system)
     stable = system.count_unstable().unstable == 0
-    least, omega = _least(system)
-    passive = stable and least >= -1e-10 * max(1.0, abs(least))
+    least, omega, size = _least(system)
+    passive = stable and least >= -1e-10 * size
     return FrequencyTest(bool(passive), least, omega, stable)
 
 
@@ -96,7 +96,10 @@ def kyp(system: DelayLTI) -> Storage:
     A, B, C, D = block.A, block.B, block.C, block.D
     n = len(A)
     if not n:
-        return Storage(bool(np.linalg.eigvalsh(-(D + D.T)).max() <= 1e-12), np.zeros((0, 0)))
+        most = float(np.linalg.eigvalsh(-(D + D.T)).max())
+        return Storage(most <= 1e-12 * float(np.abs(D).max()), np.zeros((0, 0)))
+    gain = float(max(np.abs(C).max(), np.abs(D).max())) or 1.0
+    C, D = C / gain, D / gain  # so that no unit of the outputs matters
     value = _storage(A, B, C, D)
     if value is None:
         return Storage(False)
@@ -106,7 +109,7 @@ def kyp(system: DelayLTI) -> Storage:
     least = float(np.linalg.eigvalsh(value).min())
     scale = system.pencil.state_scale[0]
     # V is the same function: x = scale x_scaled; its rate is taken in the pencil's unit of time
-    physical = value / np.outer(scale, scale) * system.pencil.time
+    physical = gain * value / np.outer(scale, scale) * system.pencil.time
     return Storage(excess < 1e-7 and least > -1e-8, physical)
 
 
@@ -165,9 +168,9 @@ def _square(system: DelayLTI) -> None:
         )
 
 
-def _least(system: DelayLTI) -> tuple[float, float]:
-    """The least eigenvalue of the Hermitian part of G(jw) over all w >= 0, and where; on a grid
-    that is refined around its lowest points.
+def _least(system: DelayLTI) -> tuple[float, float, float]:
+    """The least eigenvalue of the Hermitian part of G(jw) over all w >= 0, where, and the size of
+    G there; on a grid that is refined around its lowest points.
     """
     from scipy.optimize import minimize_scalar
 
@@ -207,4 +210,5 @@ def _least(system: DelayLTI) -> tuple[float, float]:
         best, where = still, 0.0
     if not system.D.any() and best > 0:  # strictly proper: G vanishes far out
         best, where = 0.0, np.inf
-    return best, where / pencil.time
+    there = pencil.values(np.array([1j * where]), scaled=True).response if where < np.inf else 0.0
+    return best, where / pencil.time, float(np.abs(there).max())

@@ -11,9 +11,12 @@ transfer = fc.DelayLTI.transfer
 
 
 @pytest.mark.parametrize(("zero", "expected"), [(2.9, True), (3.1, False)])
-def test_both_tests_agree_on_the_boundary_of_a_family(zero: float, expected: bool) -> None:
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e9])
+def test_both_tests_agree_on_the_boundary_of_a_family(
+    zero: float, expected: bool, unit: float
+) -> None:
     # (s + a) / ((s + 1)(s + 2)) is positive real for a <= 3: Re ~ (2 a + (3 - a) w^2)
-    system = transfer([1, zero], [1, 3, 2])
+    system = transfer([unit, unit * zero], [1, 3, 2])
     assert positive_real(system).positive_real is expected
     assert kyp(system).feasible is expected
 
