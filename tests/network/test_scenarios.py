@@ -40,9 +40,10 @@ pattern = { kind = "poisson", mean_rate = "1 Mbit/s", interval = "10 ms" }
 """
 
 
-def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])  # with a byte order mark
+def test_a_file_is_the_network_by_hand(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "x.toml"
-    file.write_text(GOOD)
+    file.write_text(GOOD, encoding)
     s = fc.Scenario.load(file)
     capacity: Any = [(0, 3e6), (10, 2e6)]
     hand = fc.Network().link(
