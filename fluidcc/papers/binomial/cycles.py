@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -315,11 +316,10 @@ def increase_in_time() -> Found:
 def sawtooth() -> Found:
     q = positive("q")
     checks = []
-    for formula, power, positive_power in (
-        (binomial.cycle_time, k, k + 1),
-        (binomial.cycle_data, k + 1, k + 2),
+    for (formula, power, other), sign in product(
+        ((binomial.cycle_time, k, k + 1), (binomial.cycle_data, k + 1, k + 2)), (1, -1)
     ):
-        nonzero = {k: q - (positive_power - k)}  # k + 1 or k + 2 is q
+        nonzero = {k: sign * q - (other - k)}  # k + 1 or k + 2 is q or -q
         f = formula.form.doit().subs(_whole).subs(nonzero).simplify()
         # from L = U (1 - z): it vanishes at z = 0, and a lower L adds L^power R/lambda dL, with dL
         # = -U dz

@@ -44,7 +44,7 @@ F = binomial.loss.form
 P = F.doit()
 SMALL = binomial.loss_approximate.form.doit()
 q, r, z1 = positive("q r z_1")  # r is x/C
-GENERIC = {k: q - 2}  # k + 2 = q > 0: no scheme in use has k <= -2
+GENERIC = {k: q - 2}, {k: -q - 2}  # at k = -2 the printed forms are 0/0
 AIMD = {k: 0, l: 1}
 
 
@@ -53,11 +53,13 @@ def loss_ratio() -> Found:
     over = lam * C**-k * positive("R")
     growth = lam**2 * (k + 2)
     closed = growth / (C ** (2 * k + 2) * (1 - (1 - sigma * C ** (l - 1)) ** (k + 2)) + growth)
-    one = P.subs(n, 1).subs(GENERIC)
-    return proved(
-        Eq((over / (data + over)).subs(GENERIC), one),
-        Eq(one, closed.subs(GENERIC)),
-    )
+    one = P.subs(n, 1)
+    return proved(*_all_k(over / (data + over), one), *_all_k(one, closed))
+
+
+def _all_k(a: Any, b: Any) -> list[Any]:
+    """That two forms are equal on either side of k = -2."""
+    return [Eq(a.subs(side), b.subs(side)) for side in GENERIC]
 
 
 def aimd_loss() -> Found:
@@ -92,7 +94,7 @@ def loss_example() -> Found:
 def loss_of_n() -> Found:
     sent = C ** (2 * k + 2) * (1 - (1 - sigma * (C / n) ** (l - 1)) ** (k + 2))
     closed = lam**2 * (k + 2) * n ** (2 * k + 2) / sent
-    return proved(Eq(SMALL.subs(GENERIC), closed.subs(GENERIC)))
+    return proved(*_all_k(SMALL, closed))
 
 
 def loss_growth() -> Found:
@@ -100,7 +102,7 @@ def loss_growth() -> Found:
     full = more * (1 - (1 - one) ** (k + 2)) / (1 - (1 - each) ** (k + 2))
     truncated = more * first_terms(k + 2, one) / first_terms(k + 2, each)
     return proved(
-        Eq(binomial.loss_increase.expr.subs(GENERIC), full.subs(GENERIC)),
+        *_all_k(binomial.loss_increase.expr, full),
         Eq(truncated, binomial.loss_increase_two_term.form),
     )
 
@@ -169,8 +171,9 @@ def iscc_single() -> Found:
     with_parameters = F.subs({lam: UP, sigma: DOWN}).doit()
     return proved(
         *(
-            proof(Eq(ours.subs({**GENERIC, n: 1}), printed.subs(GENERIC)), m_D > 1)
+            proof(one, m_D > 1)
             for ours in (binomial.iscc_loss.expr, with_parameters)
+            for one in _all_k(ours.subs(n, 1), printed)
         )
     )
 
