@@ -12,7 +12,6 @@ from sympy import Symbol
 
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
 from fluidcc.numerics.fluid import state as s
-from fluidcc.numerics.fluid.fixed_point import memory
 from fluidcc.numerics.layout import NO_OFFER
 from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics, parameters
 from fluidcc.simulation.tables import (
@@ -102,7 +101,7 @@ class Workspace(Arrays):
             frozen=at.frozen is not None, echo=at.echo, refit=at.refit,
             marking=at.marking, pricing=at.pricing, lossy=at.lossy,
             locate=at.locate, track=len(at.classes) <= 64, counted=at.counted,
-            most_passes=12, most_generations=3, degree=4, budget=1 << 60,
+            most_passes=12, most_generations=3, budget=1 << 60,
             hops_at_once=hops_at_once(at), t_end=end, t_stop=end, rtol=rtol, time_tol=1e-11,
             natural=natural_time(at),
             error_before=1e-4, t_flip=-1.0, h_max=max_step, h_passes=math.inf,
@@ -125,11 +124,8 @@ class Workspace(Arrays):
         ]
         sizes += [at.links[route[0]].capacity for route in at.aggregates]
         self.put(quartic_place=[*compared, *others], quartic_weight=[1.0 / size for size in sizes])
-        mixed = 0 if at.refit or others else at.n_states
-        quartics = len(compared) + len(others)
-        self.set(n_quartics=quartics, n_compared=len(compared), n_mixed=mixed)
-        for name, size in memory(quartics, len(compared), mixed).items():
-            self.room(name, size)
+        self.set(n_quartics=len(compared) + len(others), n_compared=len(compared))
+        self.room("looked", 4 * len(compared))
 
     def _groups(self) -> None:
         at = self.at

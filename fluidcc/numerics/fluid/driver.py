@@ -20,7 +20,6 @@ from .breaking_points import (
 )
 from .calls import call_step
 from .events import act, arrive, due, flip, next_break, start
-from .fixed_point import forget, learn
 from .modes import first_event
 from .reads import record_of, resolution, work
 from .sampling import add_totals, sample_step
@@ -69,7 +68,6 @@ def _attempt(run: s.State, address: int) -> float:
     status = call_step(address, run) if address else step_array(run)
     if status:  # the passes diverge
         run.h_passes = 0.8 * run.h
-        forget(run)
         return 0.4
     if run.frozen and _folds(run):
         return 0.1
@@ -260,14 +258,11 @@ def _finish_step(run: s.State, end: float, stop: float, pending: int, mode: int)
 
 @njit(**_ONCE)
 def _accept(run: s.State, end: float) -> None:
-    """Take over the step, which ends at `end` exactly: its samples and totals, what is learned, and
-    its end.
-    """
+    """Take over the step, which ends at `end` exactly: its samples and totals, and its end."""
     final = end >= run.t_end
     swings = unfollowed(run)
     sample_step(run, final)
     add_totals(run)
-    learn(run, run.n_quartics, run.n_compared)
     _hand_over(run)
     if swings:  # what was sampled is better than what is good to look back at
         straighten(run)

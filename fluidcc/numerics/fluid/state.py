@@ -38,9 +38,6 @@ class State(Layout):
     n_scheduled: int
     n_quartics: int  # in a record
     n_compared: int  # of them those of links by which records are compared
-    # states whose stages are mixed where a step ends: all, or 0 where the stages do not make the
-    # whole record
-    n_mixed: int
     record_size: int
 
     # --- switches: 1 or 0 -------------------------------------------------------------------------
@@ -99,36 +96,15 @@ class State(Layout):
 
     # --- passes of a step -------------------------------------------------------------------------
     passes: int  # of the last step
-    n_pass: int  # number of the pass
-    newest_pair: int  # 1 + number of the newest difference of passes; 0 if there is none
-    degree: int  # up to which a guess carries the last record on, or `fixed_point.DECAYING`
     sigma: float  # change of the states, over the tolerance, by a change of what a pass looks into
-    gap: float  # change of what passes look into, from the one before
     change: float  # of a record by a pass
+    gap: float  # the same, by the pass before
     reach: float  # how far into the step the last pass looked, as a share
     rest: float  # what a further pass would change of the states, over the tolerance
     rest_first: float  # the same, after the second pass
-    ratio: float  # step, over the one before, where that is carried on
-    ratio_before: float
-    # of the next record, over the last one, as expected from the last two; 0 if unknown
-    decay: float
-    regular: float  # share of what the guess before missed that is added to the guess
     quartic_weight: Floats  # n_compared inverse natural sizes
     quartic_place: Ints  # n_quartics places in a record
-    looked: Floats  # 4 x n_quartics coefficients of u to u^4: what the pass looks into,
-    carried: Floats  # the last record carried on,
-    decayed: Floats  # the last record after its decay,
-    missed: Floats  # what the guess before missed,
-    made: Floats  # what the pass before made,
-    made_differences: Floats  # and three differences of what passes made
-    changes: Floats  # 4 x n_compared values: what the pass changed,
-    changes_before: Floats  # what the one before did,
-    moved: Floats  # how far the last mixture moved what is looked into,
-    change_differences: Floats  # three differences of changes,
-    moved_differences: Floats  # and what moved between the passes that they are differences of
-    products: Floats  # 3 x 3 of differences of changes
-    stages_made: Floats  # 6 x n_mixed stages of the pass before, beyond the first, times the step
-    stage_differences: Floats  # three differences of them
+    looked: Floats  # 4 x n_compared coefficients of u to u^4: what the pass looks into
     end_before: Floats  # end states of the pass before
     # 2 x n_links arrival rates in the middle and at the end, in the pass before
     arrival_before: Floats

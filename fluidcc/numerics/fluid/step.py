@@ -15,10 +15,10 @@ from fluidcc.numerics.layout import at, copy
 from ..compiling import njit
 from ..fluid import state as s
 from ..tableaus import TSIT5
-from .fixed_point import begin_passes, judge, measure, mix
+from .fixed_point import begin_passes, judge, keep_looked, measure
 from .reads import norm, rise
 from .records import keep_node, write_record
-from .rhs import add_by_first_link, evaluate
+from .rhs import evaluate
 
 _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 _A = np.ascontiguousarray(TSIT5.A)
@@ -99,15 +99,12 @@ def passes(run: s.State, one_pass: Any, n: int, nq: int, nql: int, nl: int) -> i
         if not inside:
             break
         measure(run, nql)
-        verdict = judge(run, _change(run, n))
+        verdict = judge(run, sweep, _change(run, n))
         if verdict < 0:
             return 1
-        if verdict > 1:
-            break
-        mix(run, nq, nql, run.n_mixed, verdict > 0)
         if verdict > 0:
-            _mixed_end(run)
             break
+        keep_looked(run, nql)
         copy(run.end_before, run.y_end, n)
         run.extra_passes += 1
     else:
@@ -144,24 +141,6 @@ def _pass(run: s.State) -> int:
         _nodes(run, t, h, nrec)
     write_record(run, h)
     return inside
-
-
-@njit()
-def _mixed_end(run: s.State) -> None:
-    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of
-    states.
-    """
-    nf, nl, n = run.n_flows, run.n_links, run.n_states
-    end, rates = run.y_end, at(run.node_rate, 4 * nf)
-    _combine(run, 6, end, run.h)
-    for i in range(nf):
-        state = run.rate_state[i]
-        if state >= 0 and run.flow_on[i] != s.OFF:
-            rates[i] = end[state]
-    add_by_first_link(run, rates, False, at(run.node_arrival, 4 * nl))
-    for stage in range(1, 7):
-        slopes = at(run.arrival_slopes, stage * nl)
-        add_by_first_link(run, at(run.slopes, stage * n), True, slopes)
 
 
 @njit(**_INLINE)
