@@ -154,42 +154,13 @@ def ratio(case: Case) -> Iterator[Row]:
     """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each;
     and in a row.
 
-    The solution is some 95 and 85 attempted steps of 1.7 passes, a pass being six right-hand sides.
-    What was measured of P2 on two busy cores of an AMD EPYC, in us, in the best of its minutes, in
-    which JiTCDDE takes 2030:
-
-    * 42 to 45 in a row, by what `run` does between one solve and the next.
-    * 47 after all of `simulate`, by the least of many, 48 by their median, and 48 to 51 as it is
-      measured here: a ratio of 40 to 44. To enter compiled code takes 1.7, where it takes 0.2 in a
-      row. No page is touched first within the solve. To read or prefetch all code as data just
-      before takes 1 to 3 off, and as much to do it; all data, nothing.
-
-    A solve is 410 thousand instructions, three a cycle in a row, by callgrind on code without
-    AVX-512. They stand in 795 lines of the cache, 51 KB, where the first-level cache has 32 KB; of
-    21 thousand branches 1900 are foretold wrongly by a simple predictor that starts from nothing,
-    at most 100 at any one place. Samples and path delays take 8, of which the inversion of queues
-    takes half; 1 to 2 are the start: the record of the past and what holds at time 0.
-
-    What helped was less code, no allocation, and no power function with its tables. Vectors that
-    are said to be vectors (flows together, lookups of a pass together, samples by eights) won a
-    fifth of a solve for 700 lines more, and went: the times above are with them. What did not help:
-    a promise that arguments do not overlap; to find samples and to order weights without branches;
-    to remember for longer up to which step the passes are few; to take path delays of several steps
-    together; to learn before sampling; the compiler's own search for vectors.
-
-    What was tried before without gain, counted at equal error over 30 to 100 tolerances (the
-    right-hand sides of one run go up and down by 5 % with its last bits: P2 takes 883 here, and 930
-    by the mean of tolerances beside it):
-
-    * for fewer passes: to predict a record from the last three or four, or what the guess misses
-      from the last two or three, in place of one; to end a step without the pass that confirms it,
-      since neither what is left of the change nor what mixtures before have missed tells what a
-      mixture misses; one matrix for all differences (Broyden) in place of the last three; to end
-      passes at 0.03 to 0.4 of the tolerance; a doubt that fades faster, or is smaller; shorter or
-      longer steps where passes are many;
-    * for fewer steps: control that reacts faster, or slower (it takes 2 to 10 % more). Steps that
-      leap on wherever the error is nothing are rejected twice as often among kinks; so only those
-      do that follow a run's first one.
+    The solution is some 90 and 70 steps of 3 passes, a pass being six right-hand sides. `simulate`
+    works in Python before and after a solve, by then the solver's code has left the fastest caches,
+    and to fetch it takes a third of the solve: so it is faster in a row. Half as many evaluations,
+    by Anderson's mixture of passes and a guess that learns, took 0.8 of the time for 300 lines.
+    What did not help: vectors that are said to be vectors (a fifth of a solve for 700 lines), a
+    promise that arguments do not overlap, samples found without branches, step control that reacts
+    faster or slower (it takes 2 to 10 % more).
     """
     them = theirs(case)
     them_at = fastest(them)

@@ -1,4 +1,6 @@
-"""What `make house` measures, on packages and graphs that can be counted by hand."""
+"""What `make house` measures, on packages and graphs that can be counted by hand; and whether the
+texts that `make mutants` changes are there.
+"""
 
 import importlib.util
 from pathlib import Path
@@ -9,8 +11,12 @@ import pytest
 
 @pytest.fixture(scope="module")
 def house() -> Any:
-    path = Path(__file__).parents[1] / "tools/house.py"
-    spec = importlib.util.spec_from_file_location("house", path)
+    return _tool("house")
+
+
+def _tool(name: str) -> Any:
+    path = Path(__file__).parents[1] / f"tools/{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -56,3 +62,10 @@ def test_copies_of_a_network_are_counted(house: Any) -> None:
     net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
     assert house.copies_in(lambda: [net.copy(), net.with_link("bottleneck", capacity=2e6)]) == 2
     assert house.copies_in(lambda: net.links) == 0
+
+
+def test_every_mutation_names_a_text_that_stands_once() -> None:
+    tool = _tool("mutants")
+    rows = [row for row in tool.read() if "find" in row]
+    lost = [r for r in rows if len(tool.places(tool.ROOT / "fluidcc" / r["room"], r["find"])) != 1]
+    assert not lost
