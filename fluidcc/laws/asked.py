@@ -12,10 +12,14 @@ from sympy import (
     Eq,
     Expr,
     Float,
+    Ge,
+    Gt,
     Heaviside,
     I,
     Integer,
+    Le,
     Limit,
+    Lt,
     Ne,
     Or,
     Piecewise,
@@ -33,7 +37,6 @@ from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.algebra import Condition
-from fluidcc.laws.cover import KINDS
 from fluidcc.symbols import unfold
 
 _KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")
@@ -111,5 +114,6 @@ def oriented(relation: Relational) -> Condition:
     if (left - right).has(I):  # products of conjugates are real when they are multiplied out
         above, below = fraction(together(left - right))
         left, right = expand(above) / expand(below), Integer(0)
-    kind = KINDS[type(relation)]
+    kinds = {Eq: "==", Ne: "!=", Gt: ">", Ge: ">=", Lt: "<", Le: "<="}
+    kind = kinds[type(relation)]
     return (kind.replace("<", ">"), right - left) if "<" in kind else (kind, left - right)

@@ -14,25 +14,11 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 from sympy import (
-    Abs,
     Add,
-    And,
-    Eq,
     Expr,
-    Ge,
-    Gt,
-    Heaviside,
     Integer,
-    Le,
-    Lt,
-    Max,
-    Min,
     Mul,
-    Ne,
-    Not,
     NumberSymbol,
-    Or,
-    Piecewise,
     Pow,
     Rational,
     Symbol,
@@ -47,7 +33,6 @@ from sympy import (
     cosh,
     exp,
     factor,
-    false,
     floor,
     fraction,
     log,
@@ -60,20 +45,18 @@ from sympy import (
     tan,
     tanh,
     together,
-    true,
 )
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.algebra import Condition, settled, short, smooth
 from fluidcc.numerics.enclosure import Span
 
-KINDS: dict[Any, str] = {Eq: "==", Ne: "!=", Gt: ">", Ge: ">=", Lt: "<", Le: "<="}
 _RISING = {
     exp: "exp", log: "log", sinh: "sinh", tanh: "tanh", asinh: "arcsinh", acosh: "arccosh",
     atanh: "arctanh", asin: "arcsin", atan: "arctan", floor: "floor", ceiling: "ceil",
 }  # fmt: skip
 _REWRITTEN = {
-    sin: cos, tan: cos, acos: asin, cosh: exp, sign: Piecewise, Heaviside: Piecewise,
+    sin: cos, tan: cos, acos: asin, cosh: exp,
 }  # fmt: skip
 
 
@@ -120,15 +103,11 @@ class Enclosing:
         if isinstance(f, NumberSymbol):
             digits = mpmath.mp.dps + 10 if self.exact else 25
             return Span.number(Fraction(str(f.evalf(digits))), self.exact)
-        if isinstance(f, Piecewise):
-            return Span.chosen([(self(value), *self.holds(when)) for value, when in f.args])
         if f.func in _REWRITTEN:
             return self(f.rewrite(_REWRITTEN[f.func]))
         args = [self(a) for a in f.args]
         if isinstance(f, (Add, Mul)):
             return reduce(add if isinstance(f, Add) else mul, args)
-        if isinstance(f, (Max, Min)):
-            return Span.extreme(isinstance(f, Max), args)
         if isinstance(f, Pow):
             power = f.exp
             if power.is_Rational and power.q <= 2:
@@ -137,29 +116,9 @@ class Enclosing:
             return args[0] ** args[1]
         if isinstance(f, cos):
             return args[0].cos()
-        if isinstance(f, Abs):
-            return abs(args[0])
         if f.func not in _RISING or len(args) > 1:
             raise Unsupported(f"no intervals are known of {f.func.__name__}")
         return args[0].rising(_RISING[f.func])
-
-    def holds(self, condition: Any) -> tuple[Any, Any, Any]:
-        """Return where a condition surely holds, where it may, and where it is defined."""
-        if condition in (true, false):
-            known = np.array([condition is true])
-            return known, known, np.array([True])
-        if isinstance(condition, Not):
-            surely, maybe, sure = self.holds(condition.args[0])
-            return ~maybe, ~surely, sure
-        if isinstance(condition, (And, Or)):
-            surely, maybe, sure = zip(*map(self.holds, condition.args), strict=True)
-            join = np.logical_and if isinstance(condition, And) else np.logical_or
-            return reduce(join, surely), reduce(join, maybe), reduce(np.logical_and, sure)
-        if type(condition) not in KINDS:
-            raise Unsupported(f"{condition} is no comparison")
-        kind = KINDS[type(condition)]
-        gap = self((condition.lhs - condition.rhs) * (-1 if "<" in kind else 1))
-        return *stands(kind.replace("<", ">"), gap), gap.sure
 
     def meets(self, where: Sequence[Condition]) -> tuple[Any, Any]:
         """Return where conditions surely hold, and where they may."""
@@ -422,8 +381,8 @@ def exact_near(x: float) -> Iterator[Expr]:
     if not 0 < abs(x) < 1e6:
         return
     kinds: list[tuple[float, Any]] = [
-        (x, Rational), (x / np.pi, lambda r: r * pi), (x * x, lambda r: sign(x) * sqrt(r)),
-        (np.exp(min(x, 20.0)), log), (np.log(abs(x)), exp),
+        (x, Rational), (1 / x, lambda r: 1 / r), (x / np.pi, lambda r: r * pi),
+        (x * x, lambda r: sign(x) * sqrt(r)),
     ]  # fmt: skip
     for value, back in kinds:
         for most in (1, 12, 1000):

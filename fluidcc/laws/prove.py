@@ -102,11 +102,11 @@ class Verdict:
 # --- decide a relation between expressions --------------------------------------------------------
 
 
-_ATTEMPTS = 24  # substitutions of conditions before a proof is given up
+_ATTEMPTS = 12  # substitutions of conditions before a proof is given up
 _MOST_SYMBOLS = 3  # of which a domain is covered with boxes
 _MOST_SWITCHES = 6
 _WORK = 8_000
-_LONG = 250  # operations
+_LONG = 400  # operations
 _CONTRADICTORY = "its conditions contradict one another, so that it says nothing"
 
 
@@ -188,14 +188,12 @@ class _Question:
             if known is not None:
                 how = "it is true" if known else "it is false"
                 return Verdict("", None, "proved" if known else "refuted", how)
-        if outcome := self._hunted(self.gap, conditions).points():
-            return self._refuted(outcome)
-        try:
-            branches = list(self._branches())
-        except LawError:  # a kink that cannot be written in modes
-            branches = [(self.gap, conditions)]
-        work = Work(_WORK)
-        found = [self._on_branch(*branch, work) for branch in branches]
+        branches = list(self._branches())
+        hunts = [self._hunted(*branch) for branch in branches]
+        for hunt in hunts:
+            if at := hunt.points():
+                return self._refuted(at)
+        found = [self._on_branch(*b, hunt) for b, hunt in zip(branches, hunts, strict=True)]
         found = [v for v in found if v.how != _CONTRADICTORY]
         if not found:
             return Verdict("", None, "undecided", _CONTRADICTORY)
@@ -207,13 +205,15 @@ class _Question:
     def _branches(self) -> Iterator[tuple[Expr, list[Condition]]]:
         """Yield the gap and the conditions with every kink decided, in each way in which it can."""
         collect = Collector("the statement")
-        gap = collect.rewrite(comparing(self.gap))
-        where = [(kind, collect.rewrite(comparing(f))) for kind, f in self.where]
+        try:
+            gap = collect.rewrite(comparing(self.gap))
+            where = [(kind, collect.rewrite(comparing(f))) for kind, f in self.where]
+        except LawError as kink:
+            raise Unsupported(str(kink)) from None
         if self.gap.free_symbols.union(*(f.free_symbols for _, f in self.where)) & {*collect.modes}:
             raise Unsupported(f"{collect.modes} are symbols that are used for its branches")
         if len(collect.switches) > _MOST_SWITCHES:
-            yield self.gap, list(self.where)
-            return
+            raise Unsupported(f"it has {len(collect.switches)} kinks, more than {_MOST_SWITCHES}")
         for modes in product((1, 0), repeat=len(collect.switches)):
             branch = {m: Integer(v) for m, v in zip(collect.modes, modes, strict=True)}
             chosen = [s.subs(branch) for s in collect.switches]
@@ -223,7 +223,7 @@ class _Question:
             ]
             yield gap.subs(branch), conditions
 
-    def _on_branch(self, gap: Expr, conditions: list[Condition], work: Work) -> Verdict:
+    def _on_branch(self, gap: Expr, conditions: list[Condition], hunt: Hunt) -> Verdict:
         for f in islice(with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return Verdict("", None, "undecided", _CONTRADICTORY)
@@ -234,10 +234,7 @@ class _Question:
                     else "its sign follows from the assumptions"
                 )
                 return Verdict("", None, "proved", how)
-        hunt = self._hunted(gap, conditions)
-        if found := hunt.points():
-            return self._refuted(found)
-        return self._equal(hunt) if self.kind == "==" else self._covered(hunt, work)
+        return self._equal(hunt) if self.kind == "==" else self._covered(hunt)
 
     def _ordered(self, f: Expr) -> bool:
         found = forms(self.kind, f)
@@ -255,10 +252,10 @@ class _Question:
             if sum(g.count_ops() for g in (put[0], *(g for _, g in put[1]))) > _LONG:
                 break
             f, rest, values = put
-        return Hunt(self.kind, f, rest, values, self.fails)
+        return Hunt(self.kind, f, rest, values, lambda at: self.fails(at, gap, conditions))
 
-    def fails(self, point: Mapping[Symbol, Expr]) -> bool:
-        """Return whether the statement provably fails at a point that provably is allowed."""
+    def fails(self, point: Mapping[Symbol, Expr], gap: Expr, where: list[Condition]) -> bool:
+        """Return whether the statement provably fails at a point that provably is on a branch."""
         known = self.gap.free_symbols.union(*(f.free_symbols for f in self.apart),
                                             *(f.free_symbols for _, f in self.where))  # fmt: skip
         at = {s: v for s, v in point.items() if s in known}
@@ -267,8 +264,8 @@ class _Question:
             at[s] = size if fits(s, size) else -size
         return (
             all(fits(s, v) for s, v in at.items())
-            and exactly(self.kind, self.gap, at) is False
-            and all(exactly(kind, f, at) for kind, f in self.where)
+            and exactly(self.kind, gap, at) is False
+            and all(exactly(kind, f, at) for kind, f in where)
             and all(exactly("!=", f, at) for f in self.apart)
         )
 
@@ -287,19 +284,17 @@ class _Question:
         how = f"both sides agree as far as floats tell, and at {agreed} of them to {DIGITS} digits"
         return self._looked_for(hunt, agreed >= _ENOUGH, how)
 
-    def _covered(self, hunt: Hunt, work: Work) -> Verdict:
+    def _covered(self, hunt: Hunt) -> Verdict:
         """Return the verdict on an inequality after its domain was covered with boxes."""
-        if found := hunt.first(islice(hunt.roots(), 40)):
-            return self._refuted(found)
         if len(hunt.symbols) > _MOST_SYMBOLS or hunt.gap.count_ops() > _LONG:
             return self._looked_for(hunt, False, "it is too long for intervals")
         gap = min(forms(self.kind, hunt.gap), key=lambda g: len(g.free_symbols))
         used = gap.free_symbols.union(*(f.free_symbols for _, f in hunt.where))
         left, near, parts = 0.0, [], list(pieces(sorted(used, key=str)))
         for put, box in parts:
-            of = Sign(self.kind, forms(self.kind, gap.subs(put)),
-                      tuple((kind, f.subs(put)) for kind, f in hunt.where), work)  # fmt: skip
-            boxes, point = of.left(box)
+            where = tuple((kind, f.subs(put)) for kind, f in hunt.where)
+            work = Work(_WORK // len(parts))
+            boxes, point = Sign(self.kind, forms(self.kind, gap.subs(put)), where, work).left(box)
             middles = [{u: lo / 2 + hi / 2 for u, (lo, hi) in b.items()} for b in boxes[:_NEAR]]
             for at in [point] if point else middles:
                 exact = {s: f.subs({u: Rational(v) for u, v in at.items()}) for s, f in put.items()}
@@ -312,9 +307,9 @@ class _Question:
             return Verdict("", None, "proved", "intervals show its sign all over the domain")
         if found := hunt.first(p for at in near for p in hunt.meant(at)):
             return self._refuted(found)
-        where = [f"; {plain(s)} = {v:.3g}" for at in near[:1] for s, v in at.items()]
+        some = ", ".join(f"{plain(s)} = {v:.3g}" for s, v in near[0].items()) if near else "an end"
         share = left / len(parts)
-        how = f"intervals prove it but on a share {share:.1g} of the domain{''.join(where)}"
+        how = f"intervals prove it but on a share {share:.1g} of the domain, as near {some}"
         return self._looked_for(hunt, share < _THIN, how)
 
     def _looked_for(self, hunt: Hunt, nearly: bool, how: str) -> Verdict:

@@ -15,18 +15,11 @@ from sympy import (
     Add,
     Expr,
     Integer,
-    Mul,
-    Poly,
-    PolynomialError,
     Rational,
     Symbol,
-    factor,
-    fraction,
-    roots,
-    together,
 )
 
-from fluidcc.laws.algebra import Condition, short
+from fluidcc.laws.algebra import Condition
 from fluidcc.laws.cover import Enclosing, exact_near, stands
 
 Point = dict[Symbol, Expr]
@@ -145,27 +138,3 @@ class Hunt:
         choices = [[*exact_near(x), _exact(x)][:4] for x in (at.get(s, 1.0) for s in self.symbols)]
         for chosen in islice(product(*choices), 24):
             yield dict(zip(self.symbols, chosen, strict=True))
-
-    def roots(self) -> Iterator[Point]:
-        """Yield points at which the gap, or its slope, is exactly zero, by algebra."""
-        gap, back = short(self.gap)
-        if gap.count_ops() > 150 or back:
-            return
-        n = len(self.symbols)
-        for f in [gap, *([gap.diff(*self.symbols)] if n == 1 else [])]:
-            for part in Mul.make_args(fraction(factor(together(f)))[0]):
-                base = part.as_base_exp()[0]
-                for s, k in product(self.symbols, range(3)):
-                    some = (self.nice[(3 * i + 5 * k) % len(self.nice)] for i in range(n))
-                    point = dict(zip(self.symbols, map(_exact, some), strict=True))
-                    yield from (point | {s: value.subs(point)} for value in _solved(base, s))
-
-
-def _solved(f: Expr, s: Symbol) -> list[Expr]:
-    try:
-        polynomial = Poly(f, s)
-    except PolynomialError:
-        return []
-    if not 0 < polynomial.degree() <= 2 or any(c.has(s) for c in polynomial.all_coeffs()):
-        return []
-    return list(roots(polynomial))

@@ -165,29 +165,3 @@ class Span:
         high = np.where(top | ~small, 1.0, np.maximum(first, last))
         found = Span(low, high, self.sure, 16)
         return Span(np.maximum(found.lo, -1), np.minimum(found.hi, 1), self.sure)
-
-    @staticmethod
-    def extreme(largest: bool, spans: list[Span]) -> Span:
-        """Return the largest or the smallest of several values."""
-        choose = np.maximum if largest else np.minimum
-        found = spans[0]
-        for s in spans[1:]:
-            found = Span(choose(found.lo, s.lo), choose(found.hi, s.hi), found.sure & s.sure)
-        return found
-
-    @staticmethod
-    def chosen(cases: list[tuple[Span, Any, Any, Any]]) -> Span:
-        """Return the value of the first case whose condition holds.
-
-        Each case has its value, where its condition surely holds, where it may, and where it is
-        defined.
-        """
-        lo, hi, sure = np.array(_INF), np.array(-_INF), np.array(True)
-        left = np.array(True)  # whether no earlier case surely holds
-        for value, surely, maybe, known in cases:
-            here = left & maybe
-            lo = np.where(here, np.minimum(lo, value.lo), lo)
-            hi = np.where(here, np.maximum(hi, value.hi), hi)
-            sure = sure & (value.sure | ~here) & (known | ~left)
-            left = left & ~surely
-        return Span(lo, hi, sure & ~left)

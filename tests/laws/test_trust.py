@@ -97,12 +97,23 @@ NEVER: list[tuple[Any, str]] = [  # what was once said of them, wrongly
     (sp.atan(z) + sp.atan(1 / z) > sp.pi / 2, "proved"),  # the slope is zero all over
     (sp.Symbol("i", imaginary=True) ** 2 >= 0, "proved"),
     (sin(z * 10**8) < 2, "refuted"),  # algebra must not multiply it out
+    (log(n + 1) - log(n) < 1 / n, "refuted"),  # no float where the domain has no end
+    (3**n >= 2**n + 1, "refuted"),  # nor a power with a million digits
+    (z * exp(-z) < Rational(1, 2), "refuted"),  # zeros of intervals keep their sign
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("statement", "wrong"), NEVER)
 def test_powers_branches_and_functions_are_what_they_are(statement: Any, wrong: str) -> None:
     assert prove(statement).status != wrong  # type: ignore[union-attr]
+
+
+def test_what_is_too_long_for_algebra_is_not_decided_and_says_so() -> None:
+    sums = sp.Add(*((z + k) ** 2 * w**k for k in range(1, 120)))
+    verdict = prove(sums > sp.expand(sums) - exp(-z))
+    assert isinstance(verdict, Verdict)
+    assert verdict.status in ("checked", "undecided")
+    assert "too long for algebra" in verdict.how
 
 
 def test_a_gap_that_floats_lose_is_not_told() -> None:
