@@ -1,4 +1,5 @@
-"""Write the pages that the library itself knows best: one a law, one a paper, and the API.
+"""Write the pages that the library itself knows best: one a law, one a paper, the table of what the
+papers have, that of passivity, and the API.
 
 Sphinx runs `write` before it reads the sources (see conf.py). The pages lie in ``docs/made`` and
 are not kept.
@@ -8,11 +9,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import shutil
 import textwrap
 import warnings
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from tqdm import tqdm
 import fluidcc as fc
 from fluidcc import links, sources
 from fluidcc.laws import Link, Source
+from fluidcc.papers.model import claims_of
 
 ROOT = Path(__file__).parents[1]
 MADE = Path(__file__).parent / "made"
@@ -58,7 +62,9 @@ def write() -> None:
         (MADE / folder).mkdir(parents=True)
     models()
     vocabulary()
+    passivity()
     papers()
+    items()
     api()
 
 
@@ -270,6 +276,53 @@ as in `out={"rate": x}`. A signal of a source is that of the datum whose news co
 and the losses, marks and prices that it met. What routers say is as old as the way from them."""
 
 
+# ---- passivity ----------------------------------------------------------------------------------
+
+
+def passivity() -> None:
+    """Write the table of what passivity says about each controller."""
+    rows = []
+    for name in tqdm(sorted(sources.__all__, key=str.lower), desc="Passivity"):
+        net, _ = small_network(getattr(fc, name))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nearby = attempt(lambda net=net: fc.stability(net).passivity.verdict)
+            rows.append((f"[{name}](models/{name})", *map(one_line, (nearby, storages(net)))))
+    page("passivity", "# Passivity of each controller", PASSIVITY,
+         table(("law", "near the equilibrium", "at all states"), rows))  # fmt: skip
+
+
+PASSIVITY = """Two flows on the small network of each law's page, without communication delays.
+*Near the equilibrium* is `fc.stability(net).passivity`: whether each user is strictly positive
+real. *At all states* are the storage functions that are ready, and what `fc.undelayed(net).check`
+finds: `repaired_storage()` for laws with a delay penalty, as LDCC's (`paper_storage()` is that of
+its paper, which grows somewhere), and `price_storage()` for the primal, dual and primal-dual laws,
+(12) to (14) of the LDCC paper. That no counterexample is found is evidence, not a proof; for
+`price_storage()` what its proof assumes of a law is proved."""
+
+
+def storages(net: fc.Network) -> str:
+    """Return what becomes of each storage function that is ready for a network."""
+    try:
+        system = fc.undelayed(net)
+    except fc.errors.FluidccError as error:
+        return str(error)
+    found, reasons = [], []
+    for kind in ("paper_storage", "repaired_storage", "price_storage"):
+        try:
+            candidate = getattr(system, kind)()
+        except fc.errors.Unsupported as error:
+            reasons.append(str(error))
+        else:
+            found.append(f"`{kind}`: {system.check(candidate, samples=128).why}")
+    return "; ".join(found) or f"no storage is ready: {reasons[-1]}"
+
+
+def one_line(text: str) -> str:
+    """Return a sentence as it can stand in a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 # ---- papers -------------------------------------------------------------------------------------
 
 
@@ -302,19 +355,21 @@ def papers() -> None:
         "papers",
         "# Papers and their claims",
         counts,
-        listing(*names),
+        "[Every equation, figure, table and section](items): what to call, its rows, its notebook.",
+        listing("items", *names),
         "## Notebooks",
         listing(*(f"notebooks/{p.stem}" for p in sorted((ROOT / "notebooks").glob("*.ipynb")))),
     )
 
 
+def split(line: str) -> list[str]:
+    """Return the cells of a line of a table."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
 def claims(section: str) -> str:
     """Return the claims of a paper as a table for a page."""
-    rows = [
-        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        for line in section.strip().splitlines()[2:]
-        if line.startswith("|")
-    ]
+    rows = [split(line) for line in section.strip().splitlines()[2:] if line.startswith("|")]
     return table(
         ("statement", "published", "computed", "verdict", "why"),
         (
@@ -322,6 +377,96 @@ def claims(section: str) -> str:
             for name, place, says, printed, ours, verdict, why in rows
         ),
     )
+
+
+def items() -> None:
+    """Write the table of every equation, figure, table and section of the papers."""
+    verdicts = {
+        name.replace("\\_", "_"): verdict
+        for line in (ROOT / "figures" / "claims.md").read_text("utf-8").splitlines()
+        if line.count("|") > 7
+        for name, *_, verdict, _ in [split(line)]
+    }
+    parts = ["# Every equation, figure, table and section", ITEMS]
+    for paper, (title, _) in PAPERS.items():
+        rows: dict[str, list[Any]] = {}
+        for claim in claims_of(paper):
+            for item in claim.items:
+                rows.setdefault(item, []).append(claim)
+        lines = []
+        for item in sorted(rows, key=in_order):
+            ids = [claim.id for claim in rows[item]]
+            said = (f"{name.split('.')[1]} ({verdicts.get(name, 'new')})" for name in ids)
+            names = ", ".join(said).replace("_", "\\_")
+            lines.append((item, calls(paper, item, ids[0]), names, books(paper, item)))
+        parts += [f"## {title}", table(("item", "call", "rows of its claims", "notebook"), lines)]
+    page("items", *parts)
+
+
+ITEMS = """Made from the claims. A call gives what the item is about: a formula, a law, a figure
+drawn anew; where there is none, the row itself. What needs packets, or is no question of a fluid,
+has a row that says so. The verdict of a row in *new* stands in `fc.claims.table`."""
+
+
+def in_order(item: str) -> tuple[int, int, str]:
+    """Equations first, then figures, tables, algorithms and sections, each by its number."""
+    kinds = ("(", "Fig.", "Table", "Algorithm", "Section", "Appendix")
+    number = re.search(r"\d+", item)
+    kind = next(i for i, start in enumerate(kinds) if item.startswith(start))
+    return kind, int(number[0]) if number and kind < 2 else 0, item
+
+
+_BY = {
+    "ldcc": r"^LDCC, equation", "binomial": "Loguinov", "fast": "Rodriguez-Perez",
+    "delay_aimd": "^Delay-based AIMD", "ecf": "^the ECF paper",
+}  # fmt: skip
+
+
+def calls(paper: str, item: str, row: str) -> str:
+    """Return the formulas, laws and figures of an item, or else its first row."""
+    found = []
+    for room in (getattr(fc.formulas, paper, None), sources, links):
+        for name in getattr(room, "__all__", ()):
+            thing = getattr(room, name)
+            ref = getattr(thing, "ref", "")
+            if room in (sources, links) and not re.search(_BY[paper], ref):
+                continue
+            if item in mentioned(ref):
+                place = f"formulas.{paper}." if room not in (sources, links) else ""
+                found.append(f"fc.{place}{name}")
+    if item.startswith("Fig. "):
+        figures = importlib.import_module(f"fluidcc.papers.{paper}.figures").FIGURES
+        number = item.removeprefix("Fig. ")
+        found += [
+            f'fc.claims.figure("{name}")'
+            for name in figures
+            if re.fullmatch(rf"{paper}_fig{number}[a-z]?", name)
+        ]
+    return ", ".join(f"`{one}`" for one in found or [f'fc.claims.table("{paper}", only="{row}")'])
+
+
+def mentioned(ref: str) -> set[str]:
+    """Return the equations that a reference names, also those between two of them."""
+    found = {f"({k})" for k in re.findall(r"\((\d{1,2})[a-e]?\)", ref)}
+    for low, high in re.findall(r"\((\d{1,2})\)(?:-| to )\((\d{1,2})\)", ref):
+        found |= {f"({k})" for k in range(int(low), int(high))}
+    return found
+
+
+def books(paper: str, item: str) -> str:
+    """Return links to the notebooks of a paper in which an item stands."""
+    number = re.escape(item.removeprefix("Section ").removeprefix("Fig. "))
+    first = r"Figs?\. (?:\d+, |\d+ and )*" if item.startswith("Fig.") else r"(?<![\w.])"
+    stands = re.compile(rf"{first}{number}(?!\w|[.-]\w)")
+    names = (PAPERS[paper][1], *(("2_stability", "7_coexistence") if paper == "ldcc" else ()))
+    return ", ".join(f"[{n}](notebooks/{n})" for n in names if stands.search(notebook_text(n)))
+
+
+@cache
+def notebook_text(name: str) -> str:
+    """Return a notebook's words and code."""
+    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells)
 
 
 # ---- API ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ makes of the result.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -125,6 +126,11 @@ class Claim:
     own: bool = False
 
     @property
+    def items(self) -> tuple[str, ...]:
+        """The equations, figures, tables and sections of its place, one by one."""
+        return items_of(self.place)
+
+    @property
     def test(self) -> Callable[[], Found]:
         """The function that tests it; what lies outside of all models has none."""
         if self.room == "outside":
@@ -162,6 +168,37 @@ class Claim:
             for value in printed.each(some)
             if not printed.agrees(one, value)
         ]
+
+
+_ITEM = re.compile(
+    r"(?P<kind>Figs?\.|Tables?|Sections?|Algorithm)? ?(?P<first>\(?[0-9IVXA-D.-]+[a-e]?\)?)"
+    r"(?:\([a-e]\))?(?:-(?P<last>\(\d+\)))?"
+)
+
+
+def items_of(place: str) -> tuple[str, ...]:
+    """Return what a place names, one by one: "(45)" of "(45a)", and the last word goes on.
+
+    Examples
+    --------
+    >>> from fluidcc.papers.model import items_of
+    >>> items_of("(13)-(15), Figs. 7, 8, Fig. 4(a)"), items_of("after (38), II-A, V")
+    (('(13)', '(14)', '(15)', 'Fig. 7', 'Fig. 8', 'Fig. 4'), ('(38)', 'Section II-A', 'Section V'))
+    """
+    found, kind = [], ""
+    for part in place.replace("after ", "").split(", "):
+        match = _ITEM.fullmatch(part)
+        if match is None:  # such as Appendix A; "line 19" and "footnote 1" are parts of the item
+            found += [part] if part[0].isupper() else []
+            continue
+        first, last = match["first"], match["last"]
+        if first.startswith("("):
+            low = int(re.sub(r"\D", "", first))
+            found += [f"({k})" for k in range(low, int(last[1:-1]) + 1 if last else low + 1)]
+            continue
+        kind = match["kind"] or (kind if first.isdecimal() else "Section")
+        found.append(f"{kind.replace('s.', '.').removesuffix('s')} {first}")
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
