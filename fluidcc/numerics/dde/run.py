@@ -150,7 +150,7 @@ _STORES = {
 def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     """The state of a run before its first step, and what must be kept as long as it runs."""
     run = Run()
-    arrays: dict[str, Any] = {"place": _PLACES, "fit": _FIT.ravel()}
+    arrays: dict[str, Any] = {}
     for name, value in p.numbers.items():
         if isinstance(value, np.ndarray):
             arrays[name] = value
@@ -177,13 +177,17 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     run.most_found = 16 * run.n_watched + _ZEROS
     sizes = {
         "y past rate y_end allowed": n, "q guess flat before_q": 4 * n, "k": 7 * n,
-        "at branch cursor next_point": m, "size switched value value_before seen sign": w,
-        "side": run.n_watched, "panel": 7 * run.n_watched,
-        "found_u found_what found_side found_kind": run.most_found,
+        "at branch cursor next_point": m,
     }  # fmt: skip
+    if run.n_watched:
+        sizes |= {
+            "size value value_before seen sign": w, "side": run.n_watched,
+            "panel": 7 * run.n_watched, "found_u found_what found_side found_kind": run.most_found,
+        }  # fmt: skip
+        arrays |= {"place": _PLACES, "fit": _FIT.ravel(), "switched": [-math.inf] * w}
+        for name in ("kind", "number", "direction", "terminal"):
+            arrays[name] = [getattr(one, name) for one in p.watchers]
     arrays |= {name: size for names, size in sizes.items() for name in names.split()}
-    for name in ("kind", "number", "direction", "terminal"):
-        arrays[name] = [getattr(one, name) for one in p.watchers]
     arrays["change_delayed"] = [change.delayed for change in p.changes]
     arrays["known_t"], arrays["known_order"], arrays["known_jump"] = np.reshape(p.known, (-1, 3)).T
     past = _past(run, p)
@@ -199,8 +203,7 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     for name, values in past.items():
         run.arrays[name][: values.size] = values
     run.y[:] = p.start
-    run.switched[:], run.panel_width = -math.inf, math.inf
-    run.before_h, run.last_error = 1.0, 1e-4
+    run.panel_width, run.before_h, run.last_error = math.inf, 1.0, 1e-4
     run.suspect, run.paced_at, run.earliest = -math.inf, run.t, math.inf
     kept = [f and f.by_address(frame) for f in p.functions]
     if past:
@@ -281,9 +284,9 @@ def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
     what, which, when = run.note_what[:notes], run.note_which[:notes], run.note_t[:notes]
     hits = [(what == s.HIT) & (which == i) for i in range(p.events or 0)]
     states, jumped = run.note_y[: n * notes].reshape(-1, n), what == s.JUMPED
-    landed = np.column_stack([when, which])[what == s.LANDED]
-    landed = landed[np.lexsort(landed.T[::-1])]
-    landed = landed[np.diff(landed[:, 0], prepend=math.nan) != 0]
+    landed: dict[float, int] = {}
+    for k in np.flatnonzero(what == s.LANDED).tolist():
+        landed[when[k]] = min(which[k], landed.get(when[k], which[k]))
     status = {s.DONE: 0, s.TERMINATED: 1}.get(code, -1)
     return DdeResult(
         t=times[: run.n_mesh].copy(),
@@ -291,7 +294,8 @@ def _result(p: Problem, run: Run, frame: Frame, code: int) -> DdeResult:
         sol=sol,
         t_events=None if p.events is None else [when[hit] for hit in hits],
         y_events=None if p.events is None else [states[hit] for hit in hits],
-        t_jumps=when[jumped], jump_index=which[jumped], breaking_points=landed,
+        t_jumps=when[jumped], jump_index=which[jumped],
+        breaking_points=np.array([*landed.items()], dtype=float).reshape(-1, 2),
         nfev=int(run.nfev), status=status, message=_message(p, run, frame, code),
         modes=run.modes.copy() if p.layout.modes else None,
         statistics=Statistics(*map(int, (
