@@ -189,7 +189,7 @@ def _after(x: float, i: int, flows: Flows, down: bool) -> float:  # pragma: no c
         return x + flows.lam[i] * x ** -flows.k[i]
     first, last, start, result = flows.places[2 * flows.rule[i] + down]
     flows.registers[start] = x
-    run(flows.code, first, last, flows.registers, start)
+    run(flows.code, first, last, flows.registers, start, 0.0)
     return flows.registers[result]
 
 
