@@ -387,9 +387,9 @@ def exact_near(x: float) -> Iterator[Expr]:
     for value, back in kinds:
         for most in (1, 12, 1000):
             near = Fraction(float(value)).limit_denominator(most)
-            if near and (abs(near.numerator) <= 10_000 or back is Rational):
+            if near and (abs(near.numerator) <= 10_000 or value in (x, 1 / x)):
                 found = back(Rational(near.numerator, near.denominator))
-                if abs(float(found) - x) <= 1e-6 * abs(x):
+                if abs(float(found) - x) <= 1e-3 * abs(x) / most:
                     yield found
                     break
 
