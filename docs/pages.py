@@ -50,7 +50,7 @@ API = {
     "Pictures": "plot",
     "Figures of merit": "metrics",
     "Closed forms": "formulas",
-    "Claims": "claims.table claims.figure claims.reproduce",
+    "Claims": "claims.table claims.figure claims.data claims.reproduce",
     "Errors and warnings": "errors",
 }
 
@@ -349,6 +349,9 @@ def papers() -> None:
             "library has found itself are printed as *not in the paper*.",
             '```{raw} html\n<div class="verdicts"></div>\n```',
             claims(sections[name]),
+            "## Networks of its figures",
+            "`fc.scenarios[name]`; those with parameters are called with their values.",
+            scenarios(name),
         )
     names = [f"papers/{name}" for name in PAPERS]
     page(
@@ -365,6 +368,16 @@ def papers() -> None:
 def split(line: str) -> list[str]:
     """Return the cells of a line of a table."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def scenarios(paper: str) -> str:
+    """Return the networks of a paper's figures, with their parameters, as a table."""
+    some = {name: s for name, s in fc.scenarios.items() if name.startswith(f"{paper}_")}
+    rows = [
+        (f"`{name}`", s.title, ", ".join(f"`{k}={v!r}`" for k, v in s.parameters.items()))
+        for name, s in some.items()
+    ]
+    return table(("name", "what it is", "parameters"), rows)
 
 
 def claims(section: str) -> str:

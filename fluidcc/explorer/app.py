@@ -70,7 +70,10 @@ class Explorer:
         table = self.board.table
         start = OWN if self.given[0] is not None else "two flows of LDCC"
         network = pn.widgets.Select(
-            label="network", options=[start, *scenarios], value=self._scenario or start, **WIDE
+            label="network",
+            options=[start, *scenarios.files],
+            value=self._scenario or start,
+            **WIDE,
         )
         _watched(network, lambda name: self._load(None if name == start else name))
         until = _slider("until [s]", self.board.until, (0.0, max(4 * self.board.until, 1.0)))

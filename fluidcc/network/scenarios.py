@@ -9,11 +9,11 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from importlib import resources
+from importlib import import_module, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,8 @@ class Scenario:
         As in `fluidcc.simulate`.
     samples : int
         Number of times in the result.
+    make : function, optional
+        What makes it of its parameters, by name: see `fluidcc.network.ready`.
 
     Examples
     --------
@@ -144,6 +146,12 @@ class Scenario:
     >>> s = fc.scenarios["ldcc_fig5"]
     >>> s.until, s.net.flows["flow3"].intervals
     (350.0, ((100.0, 260.0),))
+
+    Scenarios with parameters are called with their values; fields of a run may be among them:
+
+    >>> s = fc.scenarios["ecf_fig7"](rtt="100 ms", until="20 s")
+    >>> round(s.net.base_rtt("s1"), 3), s.until
+    (0.1, 20.0)
     """
 
     name: str
@@ -155,6 +163,7 @@ class Scenario:
     seed: int = 0
     delays: str = "fifo"
     samples: int = 601
+    make: Callable[..., Scenario] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require_network(self.net)
@@ -165,6 +174,30 @@ class Scenario:
         whole(self.seed, "seed")
         choice(self.delays, "delays", ("fifo", "frozen"))
         whole(self.samples, "samples", least=2)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters by name, with their defaults; none where it is of a file."""
+        if self.make is None:
+            return {}
+        return {k: v.default for k, v in inspect.signature(self.make).parameters.items()}
+
+    @explained
+    def __call__(self, **values: Any) -> Scenario:
+        """Return the scenario with other values of its parameters, and of `until`, `samples`,
+        `seed` and `delays`.
+
+        Raises
+        ------
+        InvalidInput
+            If it has no such parameter, or it cannot have that value.
+        """
+        if self.make is None:
+            raise InvalidInput(
+                f"scenario {self.name!r} has no parameters; fluidcc.Scenario.load(file, changes) "
+                "changes what its file says"
+            )
+        return self.make(**values)
 
     @classmethod
     @explained
@@ -177,7 +210,7 @@ class Scenario:
             A TOML file; or a name in ``fluidcc.scenarios``.
         changes : mapping, optional
             What replaces values of the file, by dotted key: ``{"flows.a.params.beta": 0.2, "until":
-            "90 s"}``.
+            "90 s"}``; of a ready scenario without a file, its parameters.
 
         Raises
         ------
@@ -210,6 +243,9 @@ class Scenario:
                     else "give a TOML file or a ready scenario"
                 )
                 raise ScenarioError(f"{said}: no such file; {ready}{'?' if close else ''}")
+            if str(path) not in scenarios.files:
+                with located(str(path), ""):
+                    return scenarios[str(path)](**dict(changes or {}))
             file = scenarios.files[str(path)]
         data = read(file.read_bytes(), file.name, changes)
         return _build(data, file.name, file.parent if isinstance(file, Path) else Path())
@@ -279,7 +315,7 @@ def read(text: str | bytes, file: str, changes: Mapping[str, Any] | None = None)
 
 
 def _build(data: dict[str, Any], file: str, folder: Path) -> Scenario:
-    about = [f.name for f in fields(Scenario) if f.name not in ("name", "net")]
+    about = [f.name for f in fields(Scenario) if f.name not in ("name", "net", "make")]
     check_table(data, (*about, "links", "flows"), _needed("until", "links", "flows"), file)
     net = Network()
     for kind, room, add, needed in (
@@ -368,22 +404,31 @@ class _Zoo(Mapping[str, Scenario]):
 
         found = sorted((resources.files("fluidcc.network") / "zoo").iterdir(), key=by_number)
         self.files = {f.name.removesuffix(".toml"): f for f in found if f.name.endswith(".toml")}
+        # Those with parameters, by the modules that make them: none is imported before it is asked.
+        self.made = {
+            name: f"fluidcc.network.zoo.{f.name.removesuffix('.py')}"
+            for f in found
+            if f.name.endswith(".py")
+            for name in re.findall(r"^@ready.*\ndef (\w+)", f.read_text("utf-8"), re.M)
+        }
 
     def __getitem__(self, name: str) -> Scenario:
-        if not isinstance(name, str) or name not in self.files:
-            raise NotThere(
-                f"there is no ready scenario {shown(name)}; {near(str(name), self.files)}"
-            )
+        if not isinstance(name, str) or name not in {*self}:
+            raise NotThere(f"there is no ready scenario {shown(name)}; {near(str(name), self)}")
+        if name in self.made:
+            scenario: Scenario = getattr(import_module(self.made[name]), name)()
+            return scenario
         return Scenario.loads(self.files[name].read_bytes(), self.files[name].name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
+        yield from self.files
+        yield from self.made
 
     def __len__(self) -> int:
-        return len(self.files)
+        return len(self.files) + len(self.made)
 
     def __getattr__(self, name: str) -> Scenario:
-        known = self.__dict__.get("files", ())
+        known = () if "files" not in self.__dict__ or name.startswith("_") else tuple(self)
         if name not in known:
             raise AttributeError(f"there is no ready scenario {name!r}; {near(name, known)}")
         return self[name]

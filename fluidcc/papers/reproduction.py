@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fluidcc.base.arguments import explained, flag, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.files import check_local
@@ -20,6 +22,7 @@ from fluidcc.papers.model import MEANING, claims_of, papers
 from fluidcc.papers.tables import Row, Table, tested
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.figure import Figure
 
 _MADE = "Made by `fluidcc reproduce`"  # in claims.md: by this a folder is known
@@ -43,11 +46,60 @@ def figure(name: str) -> Figure:
     --------
     >>> import fluidcc as fc
     >>> fc.claims.figure("ldcc_fig2").savefig("ldcc_fig2.pdf")  # doctest: +SKIP
+
+    Its curves as numbers are ``fc.claims.data("ldcc_fig2")``, and the networks of a paper's figures
+    are ``fc.scenarios``, by the same names.
     """
     drawings = _drawings()
     if str(name) not in drawings:
         raise UnknownName(f"there is no figure {shown(name)}; {near(str(name), drawings)}")
     return drawings[str(name)]()
+
+
+@explained
+def data(name: str) -> xr.Dataset:
+    """Return the curves of a figure, drawn anew: what `figure` shows, as numbers.
+
+    Parameters
+    ----------
+    name : str
+        That of its file, such as ``"ldcc_fig5"``.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``x`` and ``y`` over ``line`` and ``point``, NaN beyond a line's end; with the ``panel`` of
+        each line, from 0, its ``label`` and the panel's ``xlabel``, ``ylabel`` and ``title``. Areas
+        and maps are not in it.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such figure.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> curves = fc.claims.data("ldcc_fig2")
+    >>> curves.x.dims, str(curves.xlabel.values[0])
+    (('line', 'point'), 'one-way delay $e$ [ms]')
+    """
+    import xarray as xr
+
+    about, drawn = [], []
+    for panel, ax in enumerate(figure(name).axes):
+        place = (ax.get_xlabel(), ax.get_ylabel(), ax.get_title())
+        for line in ax.get_lines():
+            label = str(line.get_label())
+            about.append((panel, "" if label.startswith("_") else label, *place))
+            drawn.append(np.array(line.get_data(orig=False), float))
+    both = np.full((2, len(drawn), max((d.shape[1] for d in drawn), default=0)), np.nan)
+    for k, points in enumerate(drawn):
+        both[:, k, : points.shape[1]] = points
+    words = ("panel", "label", "xlabel", "ylabel", "title")
+    coords = {w: ("line", list(v)) for w, v in zip(words, zip(*about, strict=True), strict=False)}
+    dims = ("line", "point")
+    return xr.Dataset({"x": (dims, both[0]), "y": (dims, both[1])}, coords, {"figure": name})
 
 
 @explained

@@ -147,7 +147,7 @@ def test_the_network_may_change_while_the_chart_is_open() -> None:
     made.tabs.active = TABS.index("chart")
     made._draw_map()
     assert len(made.map.cells.data["x"]) > 0
-    for name in ("two flows of LDCC", *fc.scenarios):
+    for name in ("two flows of LDCC", *fc.scenarios.files):
         made.controls.objects[0].value = name
         net = Board.of().network() if name not in fc.scenarios else fc.scenarios[name].net
         assert made.scene.net == net

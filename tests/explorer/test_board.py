@@ -10,7 +10,7 @@ from fluidcc.base.errors import FluidccError, UnknownName
 from fluidcc.explorer.board import Board
 
 
-@pytest.mark.parametrize("name", list(fc.scenarios))
+@pytest.mark.parametrize("name", list(fc.scenarios.files))
 def test_a_board_is_the_network_it_was_made_of(name: str) -> None:
     board, scenario = Board.of(name), fc.scenarios[name]
     assert board.network() == scenario.net
@@ -18,7 +18,7 @@ def test_a_board_is_the_network_it_was_made_of(name: str) -> None:
     assert board.table["delays"] == scenario.delays
 
 
-@pytest.mark.parametrize("name", list(fc.scenarios))
+@pytest.mark.parametrize("name", list(fc.scenarios.files))
 def test_its_file_and_its_code_are_that_network(name: str) -> None:
     board = Board.of(name)
     again = fc.Scenario.loads(board.toml())

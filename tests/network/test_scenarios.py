@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fluidcc as fc
-from fluidcc.base.errors import ScenarioError
+from fluidcc.base.errors import InvalidInput, ScenarioError
 
 GOOD = """
 title = "A test"
@@ -102,11 +102,50 @@ def test_no_such_file() -> None:
         fc.scenarios["p3"]
 
 
+# A change of each, and a flow, link or law that shows it.
+OF_FIGURES: dict[str, dict[str, Any]] = {
+    "fast_fig2a": {"rtt": "100 ms"}, "fast_fig2b": {"alpha": "100 packets"},
+    "fast_fig2c": {"flows": 3}, "fast_fig3a": {"rtt": 0.2}, "fast_fig3b": {"n": 16},
+    "fast_fig3c": {"peak": "50 Mbit/s"}, "delay_aimd_fig1": {"n": 2},
+    "delay_aimd_fig2": {"adaptive": False}, "delay_aimd_fig3": {"delta": 0.9},
+    "delay_aimd_fig4": {"flows": 5}, "delay_aimd_fig5": {"Delta0": "4 s"},
+    "delay_aimd_fig6": {"leave": "60 s"}, "delay_aimd_fig7": {"law": "H-TCP"},
+    "delay_aimd_fig8": {"second": 50}, "ecf_fig6": {"kind": "Poisson"},
+    "ecf_fig7": {"rtt": "100 ms"}, "ecf_fig8": {"version": "V2"},
+    "ldcc_fig12": {"buffer": "30 packets"}, "ldcc_fig13": {"capacity": "2 Mbit/s"},
+    "ldcc_fig14": {"law": "NADA"}, "binomial_testbed": {"scheme": "TFRC"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_FIGURES)
+def test_scenarios_of_figures_take_parameters(name: str) -> None:
+    s, changes = fc.scenarios[name], OF_FIGURES[name]
+    changed = s(**changes, until="9 s")
+    assert s.net != changed.net
+    assert (changed.until, changed.name, changed.parameters) == (9.0, name, s.parameters)
+    assert fc.Scenario.load(name, changes).net == changed.net
+    assert s() == s
+    assert pickle.loads(pickle.dumps(changed)) == changed
+
+
+def test_parameters_of_scenarios_that_there_are_not() -> None:
+    fig7 = fc.scenarios["ecf_fig7"]
+    assert fig7(rtt="60 ms") == fig7
+    assert fig7(rtt="100 ms").net.base_rtt("s1") == pytest.approx(0.1)
+    with pytest.raises(InvalidInput, match="'ecf_fig7' has no parameter 'rrt'; did you mean 'rtt'"):
+        fig7(rrt=1)
+    with pytest.raises(InvalidInput, match="kind is 'TRFC'; did you mean 'TFRC'"):
+        fig7(kind="TRFC")
+    with pytest.raises(InvalidInput, match="'p1' has no parameters; .*Scenario.load"):
+        fc.scenarios["p1"](rtt=1)
+
+
 def test_there_are_all_the_ready_ones() -> None:
     figures = {f"ldcc_fig{n}" for n in (5, 6, 7, 10, 11)}
     literature = {"tcp_red", "tcp_pi", "low_paganini", "johari_tan", "paganini", "scalable_tcp"}
-    assert {*fc.scenarios} == figures | literature | {"p1", "p2", "tour"}
-    assert len(fc.scenarios) == 14
+    assert {*fc.scenarios.files} == figures | literature | {"p1", "p2", "tour"}
+    assert {*fc.scenarios} == {*fc.scenarios.files, *OF_FIGURES}
+    assert len(fc.scenarios) == 14 + len(OF_FIGURES)
     for name, s in fc.scenarios.items():
         assert s.name == name
         assert s.title

@@ -112,3 +112,15 @@ def test_reproduce_writes_the_same_files_twice(
 
 def test_every_ready_scenario_has_a_picture() -> None:
     assert set(fc.scenarios) <= set(reproduction._drawings())
+
+
+def test_the_curves_of_a_figure_are_had_as_numbers() -> None:
+    found, axes = fc.claims.data("fast_fig2a"), fc.claims.figure("fast_fig2a").axes
+    (ax,) = axes
+    assert found.sizes["line"] == len(ax.get_lines())
+    for k, line in enumerate(ax.get_lines()):
+        shown = found.isel(line=k).dropna("point")
+        assert shown.y.values.tolist() == np.asarray(line.get_ydata()).tolist()
+    assert set(found.ylabel.values) == {ax.get_ylabel()}
+    run = fc.scenarios["fast_fig2a"].simulate(rtol=1e-6)  # by itself the same
+    assert found.y.values[0] == pytest.approx(run.rate.values[:, 0] / 1e6)

@@ -19,18 +19,10 @@ from fluidcc.laws import Source
 from fluidcc.links import AdaptiveREDDrop, DropTail, DualLink, PenaltyLink
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
+from fluidcc.network.zoo.binomial import BASE, T1, TABLE, UNIT
 from fluidcc.papers.binomial.cycles import SLOW, C, lam, n, sigma, x
 from fluidcc.papers.binomial.loss import P
-from fluidcc.papers.binomial.runs import (
-    BASE,
-    LATE,
-    PRINTED,
-    T1,
-    TABLE,
-    UNIT,
-    on_t1,
-    table_losses,
-)
+from fluidcc.papers.binomial.runs import LATE, PRINTED, on_t1, table_losses
 from fluidcc.papers.model import (
     Found,
     differs_if,

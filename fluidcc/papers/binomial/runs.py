@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,17 +11,13 @@ import numpy as np
 
 from fluidcc.base.errors import FluidccWarning
 from fluidcc.formulas import binomial
-from fluidcc.laws import Source
-from fluidcc.network.topologies import dumbbell
+from fluidcc.network.zoo.binomial import BASE, T1, TABLE, t1
 from fluidcc.papers.binomial.loss import iscc
 from fluidcc.papers.model import Found, compared, differs_if, out_of_reach, reproduced_if
 from fluidcc.papers.printed import falling, named, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import Orbit, synchronized
-from fluidcc.sources import AIMD, ISCC, TFRC, RateBinomial
-from fluidcc.symbols import packet, pi, x_tau
 
-T1 = 1544e3  # Capacity of a T1 link [bit/s]
 # lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s.
 SCHEMES = {
     "AIMD1": binomial.window_to_rate(1, 0.5, 0, 1, 5e3, 1.0),
@@ -278,14 +273,6 @@ def bandwidth_estimates() -> Found:
     return out_of_reach(fairness=fairness, loss=loss)
 
 
-# Table I with MTU/RTT = 100 kbit/s: alpha, k, l of window controls with beta = 1/2
-WINDOWS = {
-    "IIAD(0.10, 1/2)": (0.10, 1, 0),
-    "SQRT(0.18, 1/2)": (0.18, 0.5, 0.5),
-    "AIMD(0.19, 1/2)": (0.19, 0, 1),
-}
-IDEAL = {"ISCC(-1.2, 2)": -1.2, "ISCC(-1.5, 2)": -1.5}  # k; l = 2, m_D = 2, m_I = 20
-BASE, UNIT = 14e3, 100e3  # lowest rate and MTU/RTT [bit/s]
 # p_2 and p_50 of Table I [%]
 PRINTED = {
     "IIAD(0.10, 1/2)": (0.29, 44.7),
@@ -295,11 +282,6 @@ PRINTED = {
     "ISCC(-1.2, 2)": (0.69, 12.0),
     "ISCC(-1.5, 2)": (0.57, 2.3),
 }
-# k, l, lambda, sigma
-TABLE: dict[str, tuple[float, float, float, float]] = {
-    name: (k, l, *binomial.window_to_rate(alpha, 0.5, k, l, UNIT, 1.0))
-    for name, (alpha, k, l) in WINDOWS.items()
-} | {name: (k, 2, *binomial.iscc_parameters(k, 2, T1, 20, 2)) for name, k in IDEAL.items()}
 LATE = 2  # intervals: what makes feedback of the fluid study as late as a round trip's
 
 
@@ -330,19 +312,6 @@ def testbed() -> Found:
 
 
 NETWORK_FLOWS = (2, 5, 10, 20, 50)
-RTT, BUFFER = 0.05, 0.05  # propagation there and back, queue [s]
-CONTROL = RTT + BUFFER  # the control interval: a round trip with a full queue [s]
-
-
-def _law(name: str) -> Source:
-    if name == "TFRC":
-        return TFRC(n0=30)
-    if name in IDEAL:
-        return ISCC(k=IDEAL[name], l=2, m_I=20, m_D=2, C=T1, R=CONTROL)
-    alpha, k, l = WINDOWS[name]
-    law = RateBinomial(k=k, l=l, alpha=alpha, beta=0.5, m=UNIT, R=CONTROL)
-    # no less than the base layer of the video
-    return replace(law, lower={law.states[0]: BASE})
 
 
 @cache
@@ -350,13 +319,7 @@ def on_t1(name: str, flows: int, link: Any = None, *, single: bool = False) -> t
     """Loss and utilisation from 60 to 120 s by flows that start at 1/2 to 3/2 of their fair share;
     "windows" are AIMD's, which begin with one packet. With `single` each lost packet is a decrease.
     """
-    law, given = AIMD(a=0.19) if name == "windows" else _law(name), []
-    law = law.averaged(intensity=x_tau * pi / packet) if single else law
-    for i in range(flows):
-        first = {"x": (0.5 + i / flows) * T1 / flows} if name not in ("TFRC", "windows") else None
-        given.append({"law": law, "start": 0, "packet": 12_000, "initial": first})
-    spec = {"capacity": T1, "delay": RTT / 2, "buffer": BUFFER * T1}
-    net = dumbbell(given, spec | ({"law": link} if link else {}))
+    net = t1(name, flows, link, single=single)
     late = simulate(net, 120, samples=3).isel(time=[1, 2]).diff("time")
     lost, entered = late.lost.item(), late.entered.item()
     return lost / entered, (entered - lost) / (60 * T1)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from fluidcc.formulas import delay_aimd
+from fluidcc.network.zoo.delay_aimd import C2, PACKET, T2, TAU2
 from fluidcc.papers.delay_aimd.knee import FLOWS, T7, TAU7, fig7, fig8, shrinking
-from fluidcc.papers.delay_aimd.rules import C2, PACKET, T2, TAU2, fig2
+from fluidcc.papers.delay_aimd.rules import fig2
 from fluidcc.papers.delay_aimd.runs import (
     NEAR,
     RATIOS,

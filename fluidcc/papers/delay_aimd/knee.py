@@ -12,8 +12,10 @@ from sympy import Eq, simplify
 from fluidcc.analysis.orbit import LimitCycle, limit_cycle
 from fluidcc.formulas import delay_aimd
 from fluidcc.laws import Source
+from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.delay_aimd.rules import C2, PACKET, T2, TAU2, backoffs, sawtooth
+from fluidcc.network.zoo.delay_aimd import C2, C7, PACKET, T2, T7, TAU2, TAU7, knee
+from fluidcc.papers.delay_aimd.rules import backoffs, run_of
 from fluidcc.papers.model import (
     Found,
     compared,
@@ -25,7 +27,6 @@ from fluidcc.papers.model import (
 from fluidcc.papers.printed import falling, named
 from fluidcc.sources import HTCP, PlainDelayAIMD
 
-C7, T7, TAU7 = 500e6, 0.25, 0.05  # the same of Figs. 7 and 8
 FLOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -44,8 +45,7 @@ def fig7(n: int, law: Source | None = None, buffer: float = T7) -> Knee:
     """Run `n` flows of Fig. 7, delay-based or of `law`, with `buffer` seconds of buffer."""
     law = law or PlainDelayAIMD(tau0=TAU7)
     stop = 60.0 if law.name == "PlainDelayAIMD" else 150.0  # loss-based epochs are longer
-    window = 1.1 * C7 * T7 / PACKET / n
-    run = sawtooth(law, n, C7, T7, window=window, stop=stop, buffer=C7 * buffer, rtol=1e-6)
+    run = run_of(knee(n, law, buffer), stop, rtol=1e-6)
     when = backoffs(run, law=law)
     when = when[when > stop / 2]
     late = run.sel(time=slice(when[0], when[-1]))
@@ -57,11 +57,7 @@ def fig7(n: int, law: Source | None = None, buffer: float = T7) -> Knee:
 @cache
 def fig8(delta: float) -> tuple[Any, np.ndarray]:
     """Run Fig. 8; return it with both windows [packet] before each backoff with two flows."""
-    law = PlainDelayAIMD(tau0=TAU7, delta_p=delta)
-    windows = [1.1 * C7 * T7 / PACKET, 10]
-    run = sawtooth(
-        law, 2, C7, T7, window=windows, starts=(0, 100), stop=300.0, buffer=C7 * T7, rtol=1e-6
-    )
+    run = scenarios["delay_aimd_fig8"](delta=delta).simulate(rtol=1e-6)
     t, w = run.time.values, run.PlainDelayAIMD_w.values
     when = backoffs(run)
     before = np.searchsorted(t, when[when > 105.0]) - 2  # a sample may lie on the backoff itself

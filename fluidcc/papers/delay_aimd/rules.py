@@ -13,7 +13,10 @@ from sympy import Eq, Max, Min, diff, log
 from fluidcc.formulas import delay_aimd
 from fluidcc.laws import Source
 from fluidcc.metrics import jumps
+from fluidcc.network import Network
+from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
+from fluidcc.network.zoo.delay_aimd import C2, PACKET, T2, TAU2, flow, on_link_2
 from fluidcc.papers import printed
 from fluidcc.papers.model import (
     Found,
@@ -28,32 +31,12 @@ from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import PlainDelayAIMD
 from fluidcc.symbols import positive
 
-PACKET = 8000.0  # Packet size [bit]; the paper gives none, and 1000 bytes are taken
-# Link rate [bit/s], propagation delay there and back [s] and threshold [s] of Figs. 2 to 4.
-C2, T2, TAU2 = 50e6, 0.12, 0.02
 ms = partial(printed.ms, digits=3)
 
 
-def sawtooth(
-    law: Source, n: int, C: float, T: float, *, window: Any, stop: float, buffer: float, **more: Any
-) -> Any:
-    """A run of `n` flows of `law` on one link, whose windows are `window` packets at first."""
-    starts, begin = more.pop("starts", np.zeros(n)), more.pop("q", 0.0)
-    begins = zip(np.broadcast_to(window, n).tolist(), np.asarray(starts).tolist(), strict=True)
-    flows = {f"f{i}": flow(law, w, start=t) for i, (w, t) in enumerate(begins, 1)}
-    link = {"capacity": C, "delay": T / 2, "buffer": buffer, "initial": {"q": begin}}
-    more = {"samples": int(100 * stop) + 1, "rtol": 1e-7} | more
-    return simulate(dumbbell(flows, link), stop, **more)
-
-
-def of_fig2(law: Source, stop: float, packets: int = 400) -> Any:
-    """A run of one flow on the link of Fig. 2, with that many packets of buffer."""
-    return sawtooth(law, 1, C2, T2, window=600, stop=stop, buffer=packets * PACKET)
-
-
-def flow(law: Source, window: float, **more: Any) -> dict[str, Any]:
-    """A flow that begins with that window [packet], from 0 s on."""
-    return {"law": law, "start": 0, "packet": PACKET, "initial": {"w": window}, **more}
+def run_of(net: Network, stop: float, **more: Any) -> Any:
+    """A run that is sampled every 10 ms."""
+    return simulate(net, stop, **({"samples": int(100 * stop) + 1, "rtol": 1e-7} | more))
 
 
 def backoffs(run: Any, flow: str = "f1", law: Source = PlainDelayAIMD) -> np.ndarray:
@@ -74,9 +57,8 @@ def last_cycle(run: Any) -> tuple[float, float, Any]:
 
 @cache
 def fig2(adaptive: bool = True) -> Any:
-    """One flow of Fig. 2 with the adaptive backoff, or with one of half."""
-    law = PlainDelayAIMD if adaptive else PlainDelayAIMD(cap=0.5)
-    return of_fig2(law, 40.0)
+    """A run of Fig. 2, with the adaptive backoff or one of half."""
+    return scenarios["delay_aimd_fig2"](adaptive=adaptive).simulate(rtol=1e-7)
 
 
 C, q, w, x, part, span = positive("C q w x p s")
@@ -195,7 +177,7 @@ def algorithm_increase() -> Found:
 @cache
 def _epoch(factor: float) -> float:
     """An epoch of Fig. 2 with that factor in the increase [s]."""
-    return last_cycle(of_fig2(PlainDelayAIMD(alpha=factor), 40.0))[0]
+    return last_cycle(run_of(on_link_2(PlainDelayAIMD(alpha=factor)), 40.0))[0]
 
 
 def algorithm_threshold() -> Found:
@@ -215,7 +197,7 @@ def algorithm_cap() -> Found:
 
 
 def algorithm_loss_branch() -> Found:
-    run = of_fig2(PlainDelayAIMD, 20.0, packets=100)
+    run = run_of(on_link_2(PlainDelayAIMD, 100), 20.0)
     top, cuts = run.queueing_delay.max(), len(backoffs(run))
     return differs_if(top < TAU2 and cuts > 0, lost=run.lost.max() / PACKET, top=top, backoffs=cuts)
 

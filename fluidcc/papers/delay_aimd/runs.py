@@ -12,20 +12,19 @@ from sympy import Eq, limit
 from fluidcc.formulas import delay_aimd
 from fluidcc.links import DropTail
 from fluidcc.network import Network
+from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.delay_aimd.rules import (
+from fluidcc.network.zoo.delay_aimd import (
     C2,
     PACKET,
+    RATCHET_BUFFER,
     T2,
     TAU2,
-    backoffs,
-    fig2,
+    behind_queue,
     flow,
-    last_cycle,
-    ms,
-    of_fig2,
-    sawtooth,
+    on_link_2,
 )
+from fluidcc.papers.delay_aimd.rules import backoffs, fig2, last_cycle, ms, run_of
 from fluidcc.papers.model import Found, compared, differs_if, proof, reproduced_if
 from fluidcc.papers.printed import agrees, named, numbers, off, percent, rising
 from fluidcc.simulation.simulate import simulate
@@ -40,44 +39,26 @@ def smallest_rtt(run: Any) -> np.ndarray:
 @cache
 def fig1(n: int) -> Any:
     """`n` Vegas flows on the link of Fig. 1."""
-    link = {"capacity": "5 Mbit/s", "delay": "15 ms", "buffer": 100 * PACKET}
-    return simulate(dumbbell([flow(Vegas, 2)] * n, link), 60.0, samples=1201, rtol=1e-6)
+    return scenarios["delay_aimd_fig1"](n=n).simulate(rtol=1e-6)
 
 
 @cache
 def fig5(Delta0: float) -> Any:
     """One flow that backs off at most every `Delta0` seconds, on the link of Fig. 2."""
-    return of_fig2(DelayAIMD(Delta0=Delta0), 60.0)
-
-
-RATCHET_BUFFER = 1500  # packets, in the runs of Figs. 3 and 4; the paper has 400
+    return scenarios["delay_aimd_fig5"](Delta0=Delta0).simulate(rtol=1e-7)
 
 
 @cache
 def ratchet_run(flows: int, delta: float, packets: float = RATCHET_BUFFER, q: float = 0.08) -> Any:
     """Run flows that begin behind a queue `q` [s] of others, whose windows would keep it up."""
-    rng = np.random.default_rng(4)
-    parts = rng.uniform(0.5, 1.5, flows) if flows > 1 else np.ones(1)
-    return sawtooth(
-        PlainDelayAIMD(delta_p=delta),
-        flows,
-        C2,
-        T2,
-        window=(T2 + q) * C2 / PACKET / flows * parts,
-        starts=np.linspace(0, 0.1, flows),
-        stop=25.0,
-        buffer=packets * PACKET,
-        q=q,
-    )
+    return run_of(behind_queue(flows, delta, packets, q), 25.0)
 
 
 @cache
 def coexistence(gamma: float, Delta0: float, leave: float | None = None) -> Any:
     """One delay-based and three loss-based flows of Fig. 6; the latter leave at `leave` [s]."""
-    flows = {f"loss{i}": flow(HTCP, 30, stop=leave) for i in (1, 2, 3)}
-    ours = {"delay": flow(DelayAIMD(gamma=gamma, Delta0=Delta0), 10)}
-    link = {"capacity": "10 Mbit/s", "delay": "50 ms", "buffer": 100 * PACKET}
-    return simulate(dumbbell(ours | flows, link), 120.0, samples=6001, rtol=1e-6)
+    given = {"gamma": gamma, "Delta0": Delta0, "leave": leave}
+    return scenarios["delay_aimd_fig6"](**given).simulate(rtol=1e-6)
 
 
 NS = "The curve is of an ns simulation with packets, without printed values; the shape is compared."
@@ -201,7 +182,7 @@ def flat_part() -> Found:
 
 
 def proportional_idle() -> Found:
-    runs = {k: of_fig2(DelayAIMD(kappa=k), 60.0) for k in (0.0, 20.0, 100.0, 150.0)}
+    runs = {k: run_of(on_link_2(DelayAIMD(kappa=k)), 60.0) for k in (0.0, 20.0, 100.0, 150.0)}
     epochs = {k: last_cycle(run)[0] for k, run in runs.items()}
     short = np.array([epochs[k] for k in (20.0, 100.0)])
     top = runs[0.0].queueing_delay[3000:].max()

@@ -1,9 +1,8 @@
-"""The dumbbell of Fig. 5, runs in it, and its loops near equilibrium, for the claims on ECF."""
+"""Runs in the dumbbell of Fig. 5, and its loops near equilibrium, for the claims on ECF."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,96 +11,53 @@ from scipy.optimize import brentq
 from sympy import Matrix, simplify
 
 from fluidcc.analysis.sampled import SampledStability, sampled_stability
-from fluidcc.formulas import ecf
 from fluidcc.laws import Link, Source
-from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail
+from fluidcc.links import PAQM, PAQMECF, PAQMECF2
 from fluidcc.links import RED as FixedRED
 from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
-from fluidcc.network.topologies import dumbbell
+from fluidcc.network.scenarios import scenarios
+from fluidcc.network.zoo.ecf import (
+    HOPS,
+    INTERVAL,
+    LAWS,
+    PACKET,
+    RED,
+    C,
+    behind,
+    fig5,
+    periods,
+    router,
+)
 from fluidcc.papers.printed import numbers
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC
+from fluidcc.sources import ECF, FramedECF, Reno, SlowStartTFRC
 from fluidcc.symbols import c, plain, positive, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
 
-PACKET = 12000.0  # 1500 bytes
-
-# The paper prints no capacity but 'fairness=1.0 is 1.0 Mbit/s' for 30 sources, and 100 packets are
-# 40 ms
-C = 30e6
-HOPS = 0.02  # From node 0 to the receivers [s]
-
 # End-to-end round trips of Section 3.2 [s]; 40 ms of each lie beyond the router
 RTTS = (0.06, 0.1, 0.24)
 COUNTS = (10, 30, 100)  # Numbers of sources of Section 3.2
-INTERVAL = 0.04  # In which the packets of Poisson sources are counted [s]
 SHARES = (20e6, 15e6, 10e6, 7.5e6, 6e6)  # Fair shares with 1 to 5 sources, as printed [bit/s]
-
-# Target 100 packets = 40 ms between thresholds of 50 and 150, as adaptive RED puts them; weight
-# 0.002
-RED = AdaptiveRED(min_th=0.02, max_th=0.06, T=-PACKET / C / math.log(1 - 0.002))
-ROUTERS = {"V1": PAQMECF, "V2": PAQMECF2}
-
-
-def periods(rtt: float) -> tuple[float, float]:
-    """Round trip to the router, and T_ECF as in both printed values: that and 120 ms more [s]."""
-    near = rtt - 2 * HOPS
-    return near, ecf.period(near, near + 0.12, 0.02)
-
-
-def _router(version: str, rtt: float) -> Link:
-    near, T = periods(rtt)
-    law = ROUTERS[version](T_ECF=T, T_s=T - near)
-    return law(R=near) if version == "V2" else law
-
-
-def fig5(
-    law: Source, link: Link, count: int, rtt: float, starts: Any = 0.0, stops: Any = math.inf
-) -> Network:
-    """Fig. 5: sources that start and stop, one bottleneck with 400 packets of buffer."""
-    way = {"access_delay": rtt / 2 - HOPS, "return_delay": rtt / 2, "packet": PACKET}
-    when = np.broadcast_arrays(starts, stops, np.zeros(count))[:2]
-    flows = {
-        f"s{i}": {"law": law, "start": start, "stop": None if math.isinf(stop) else stop, **way}
-        for i, (start, stop) in enumerate(np.transpose(when).tolist(), 1)
-    }
-    return _behind(link, flows)
-
-
-def _behind(link: Link, flows: Mapping[str, Any]) -> Network:
-    """Flows behind one router, with 400 packets of buffer."""
-    router = {"law": link, "capacity": C, "delay": HOPS, "buffer": 400 * PACKET}
-    return dumbbell(flows, {"name": "aqm", **router})
-
-
-_LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TFRC": SlowStartTFRC}
 
 
 @cache
 def starting(kind: str, seed: int = 1) -> xr.Dataset:
-    """Run five sources that start 10 s apart, Fig. 6 and 7; `kind` is a key of `_LAWS`."""
-    return _transient(kind, 50, seed, starts=np.arange(0, 50, 10.0))
+    """Run five sources that start 10 s apart, Fig. 6 and 7; `kind` is a key of `LAWS`."""
+    return _transient(kind, seed=seed)
 
 
 @cache
 def stopping(kind: str) -> xr.Dataset:
     """Five sources that start together and stop 10 s apart from 60 s on."""
-    return _transient(kind, 100, stops=np.arange(60, 110, 10.0)[::-1])
+    return _transient(kind, stop=True)
 
 
-def _transient(kind: str, until: float, seed: int = 1, **times: Any) -> xr.Dataset:
-    link = RED if kind in ("DCCP", "TFRC") else _router("V1", 0.06)
-    net = fig5(_LAWS[kind], link, 5, 0.06, **times)
-    # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
-    if kind == "TFRC":
-        for name in net.flow_names:
-            own = f"access of {name}"
-            net = net.copy().link(own, DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET)
-            net = net.with_flow(name, route=[own, "aqm"], access_delay=0.0)
-    return simulate(net, until, samples=int(40 * until) + 1, seed=seed, rtol=1e-5).sel(link=["aqm"])
+def _transient(kind: str, **given: Any) -> xr.Dataset:
+    figure = "ecf_fig7" if kind in ("DCCP", "TFRC") else "ecf_fig6"
+    return scenarios[figure](kind=kind, **given).simulate(rtol=1e-5).sel(link=["aqm"])
 
 
 @cache
@@ -109,9 +65,8 @@ def steady(
     kind: str, version: str, count: int, rtt: float, until: float = 100.0, seed: int = 1
 ) -> xr.Dataset:
     """Sources that start 10 ms apart, without the first 10 s: Section 3.2."""
-    link = RED if kind == "DCCP" else _router(version, rtt)
-    net = fig5(_LAWS[kind], link, count, rtt, 0.01 * np.arange(count))
-    return _counted(net, until, seed)
+    given = {"kind": kind, "version": version, "count": count, "rtt": rtt}
+    return _counted(scenarios["ecf_fig8"](**given).net, until, seed)
 
 
 def _counted(net: Network, until: float, seed: int = 1) -> xr.Dataset:
@@ -131,7 +86,7 @@ def mean_net(kind: str, aqm: str, count: int, rtt: float) -> Network:
 
 def _as_one(law: Source, link: Link, count: int, rtt: float) -> Network:
     way = {"access_delay": rtt / 2 - HOPS, "return_delay": rtt / 2, "packet": count * PACKET}
-    return _behind(link, {"all": {"law": law, **way}})
+    return behind(link, {"all": {"law": law, **way}})
 
 
 @cache
@@ -187,14 +142,14 @@ def unequal(near_first: bool, trips: tuple[float, ...] = FAR) -> xr.Dataset:
         f"s{i}": {"law": ECF, "access_delay": rtt / 2, "packet": PACKET, "initial": {"r1": rate}}
         for i, (rtt, rate) in enumerate(zip(trips, first, strict=True), 1)
     }
-    return simulate(_behind(link, flows), 300, samples=601)
+    return simulate(behind(link, flows), 300, samples=601)
 
 
 @cache
 def held_at(aim: float, seed: int = 1) -> xr.Dataset:
     """30 Poisson sources at 60 ms with the outer set point `aim` [s]; without the first 10 s."""
     link = PAQMECF(aim=aim)
-    net = fig5(_LAWS["Poisson"], link, 30, 0.06, 0.01 * np.arange(30))
+    net = fig5(LAWS["Poisson"], link, 30, 0.06, 0.01 * np.arange(30))
     return _counted(net, 60.0, seed)
 
 
@@ -202,7 +157,7 @@ def held_at(aim: float, seed: int = 1) -> xr.Dataset:
 def framed(gop: float) -> xr.Dataset:
     """Five sources, together from 20 Mbit/s, that change rates every `gop` seconds; 0: at once."""
     law = FramedECF(gop=gop) if gop else ECF
-    net = fig5(law, _router("V1", 0.06), 5, 0.06)
+    net = fig5(law, router("V1", 0.06), 5, 0.06)
     return simulate(net, 30, samples=3001)
 
 
@@ -270,6 +225,6 @@ def ecf_margin(version: str, rtt: float, count: int = 10) -> tuple[float, float]
     """Largest multiplier of Fig. 5 with ECF, and the longer way to the router where it is 1 [s]."""
 
     def beyond(extra: float) -> float:
-        return sampled_stability(fig5(ECF, _router(version, rtt), count, rtt + extra)).radius - 1
+        return sampled_stability(fig5(ECF, router(version, rtt), count, rtt + extra)).radius - 1
 
     return 1 + beyond(0.0), float(brentq(beyond, 0.0, periods(rtt)[1], xtol=1e-7))

@@ -1,80 +1,26 @@
-"""The network that the numbers of the paper on FAST decode to, and runs in it."""
+"""Runs in the networks of the paper on FAST."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fluidcc.formulas import fast
 from fluidcc.laws import Source
-from fluidcc.links import DropTail
-from fluidcc.network import Network
-from fluidcc.network.topologies import dumbbell
+from fluidcc.network.scenarios import scenarios
+from fluidcc.network.zoo.fast import ALPHA, GAP, METHODS, PACKET, RTT, START, WAIT, C, meeting
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST
-from fluidcc.sources.propagation import with_estimator, with_pause
+from fluidcc.sources.propagation import with_estimator
 
 if TYPE_CHECKING:
     import xarray as xr
 
-ALPHA = 50.0  # Packets that each flow wants in the queue: Section V
-
-# Bits of a packet. The paper names neither its link nor its packets: (7) is its 108 ms with these
-# two.
-PACKET = 8000.0
-C = 100e6 / PACKET  # Capacity [packet/s]: 100 Mbit/s
-RTT = 0.1  # Round-trip propagation delay where the paper names none [s]
-GAP = 20.0  # Seconds between arrivals in Fig. 2.
-
-# Round-trip propagation delay in Fig. 2 [s]; the paper's is not given. At 100 ms windows settle too
-# slowly.
-RTT_2 = 0.04
-
 # Round-trip propagation delays of the curves of Fig. 3(a) [s].
 RTTS = (0.04, 0.06, 0.08, 0.1, 0.12, 0.14, 0.2)
 FLOWS = (1, 2, 4, 8, 16)  # Numbers of existing flows of the curves of Fig. 3(b).
-
-_START, _WAIT = 15.0, 40.0  # the newcomer's, and its age when it pauses or probes [s]
-_ESTIMATOR, _PAUSE = with_estimator(FAST), with_pause(FAST)
-
-# What the newcomer does, in Fig. 3.
-METHODS = {
-    "FAST": FAST,
-    "rate reduction": _PAUSE(wait=_WAIT, pause=0.5),  # longer than the queue takes to empty
-    "estimator": _ESTIMATOR(wait=_WAIT),  # theta = -0.5 and t_eps = r*, as in the paper
-}
-
-
-def meeting(
-    law: Source,
-    rtts: Sequence[float],
-    rtt: float,
-    *,
-    others: Source = FAST,
-    newcomers: int = 1,
-    apart: float = 0.0,
-    buffer: float = math.inf,
-) -> Network:
-    """Newcomers with `law` and round trip `rtt`; all but the last wait `apart` seconds longer.
-
-    There are already FAST flows of round trips `rtts`; `buffer` is in packets, and endless by
-    default.
-    """
-    first = 0.5 * min(*rtts, rtt)
-    net = Network().link("l", DropTail, capacity=C * PACKET, delay=first, buffer=buffer * PACKET)
-    way: dict[str, Any] = {"route": ["l"], "packet": PACKET}
-    for i, r in enumerate(rtts):
-        # They begin near their fair share: how they came there is of no interest.
-        begins = {"w": C * r / len(rtts) + ALPHA}
-        net.flow(f"f{i}", others, start=0, access_delay=r / 2 - first, initial=begins, **way)
-    for i in range(newcomers):
-        late = law(wait=law.parameter("wait") + apart) if apart and i < newcomers - 1 else law
-        net.flow(f"new{i}", late, start=_START, access_delay=rtt / 2 - first, **way)
-    return net
 
 
 def over_others(r: xr.Dataset) -> float:
@@ -86,7 +32,7 @@ def over_others(r: xr.Dataset) -> float:
 @cache
 def ratio(method: str, n: int, rtt: float) -> float:
     """The newcomer's rate over the mean of the n others, 25 s after it paused or probed."""
-    end = _START + _WAIT + 35
+    end = START + WAIT + 35
     net = meeting(METHODS[method], [rtt] * n, rtt)
     return over_others(simulate(net, end, t_eval=np.arange(end - 10, end, 0.05), rtol=1e-6))
 
@@ -100,10 +46,7 @@ def ratios(method: str, over: str) -> np.ndarray:
 @cache
 def arrivals(method: str) -> xr.Dataset:
     """Five flows of Fig. 2 that start 20 s apart; with the estimator they probe after 10 s."""
-    law = {"FAST": FAST, "estimator": _ESTIMATOR(wait=GAP / 2)}[method]
-    flows = [{"law": law, "start": GAP * i, "packet": PACKET} for i in range(5)]
-    net = dumbbell(flows, {"capacity": C * PACKET, "delay": RTT_2 / 2})
-    return simulate(net, 5 * GAP, samples=2001, rtol=1e-6)
+    return scenarios["fast_fig2a"](method=method).simulate(rtol=1e-6)
 
 
 def plateaus(method: str) -> fast.Arrivals:
@@ -130,9 +73,9 @@ def correction(
     `rounds` is t_eps over the newcomer's own round trip; of several newcomers it is the last's
     correction, and the others of them probe `apart` later.
     """
-    law = with_estimator(others)(wait=_WAIT, theta=theta, rounds=rounds)
+    law = with_estimator(others)(wait=WAIT, theta=theta, rounds=rounds)
     net = meeting(law, rtts, rtt, others=others, newcomers=newcomers, apart=apart)
-    at = _START + _WAIT
+    at = START + WAIT
     r = simulate(net, at + 3, t_eval=np.arange(at - 0.01, at + 2.99, 1e-3), rtol=1e-7)
     # for the propagation delay
     taken = (r.rtt[:, -1] - r[f"{law.name}_delta"].values.reshape(len(r.time), -1)[:, -1]).values

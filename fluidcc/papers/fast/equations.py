@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Eq, limit, oo, solve, sqrt
 
 from fluidcc.formulas import fast
-from fluidcc.papers.fast.common import ALPHA, PACKET, C
+from fluidcc.network.zoo.fast import ALPHA, PACKET, C
 from fluidcc.papers.model import Found, not_given, proof, proved
 from fluidcc.papers.printed import named
 from fluidcc.sources import FAST, Vegas

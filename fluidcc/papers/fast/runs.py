@@ -12,20 +12,26 @@ from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.stability import stability
 from fluidcc.formulas import fast
 from fluidcc.laws import Source
-from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.fast.common import (
+from fluidcc.network.zoo.fast import (
     ALPHA,
-    FLOWS,
+    KNOWN,
+    LOT_END,
+    LOT_START,
+    LOT_WAIT,
     METHODS,
     PACKET,
     RTT,
-    RTTS,
     C,
+    lot,
+    meeting,
+)
+from fluidcc.papers.fast.common import (
+    FLOWS,
+    RTTS,
     arrivals,
     correction,
-    meeting,
     over_others,
     plateaus,
     ratio,
@@ -42,7 +48,7 @@ from fluidcc.papers.model import (
 from fluidcc.papers.printed import falling, named, numbers, off, rising
 from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import FAST, OnOff, StaticFAST, StaticVegas, Vegas
+from fluidcc.sources import FAST, StaticFAST, StaticVegas, Vegas
 from fluidcc.sources._windows import w
 from fluidcc.sources.propagation import with_estimator, with_pause
 from fluidcc.symbols import positive
@@ -243,29 +249,6 @@ PEAKS = (5e6, 20e6, 50e6)  # Peak rates of the background [bit/s]; the paper's r
 # run
 SEEDS = (1, 2, 3, 4, 5)
 
-# the newcomer's start, its age when it pauses or probes, and the end [s]
-_START, _WAIT, _END = (8.0, 10.0, 38.0)
-_KNOWN = "knows"
-_HOP = 0.004  # three hops there and back are 24 ms, below what (7) asks for
-
-
-def _lot(method: str, peak: float) -> Network:
-    """Fig. 1(b): flows of S1 to S3 cross two bottlenecks, S4's and S5's the second; S1's is new.
-
-    With `method` "knows" it is there from the beginning.
-    """
-    net = Network().link("first", DropTail, capacity=50e6, delay=_HOP)
-    net.link("second", DropTail, capacity=100e6, delay=_HOP)
-    given: Any = {"packet": PACKET, "initial": {"w": 60}}
-    for k in (2, 3, 4, 5):
-        route, access = (["first", "second"], _HOP) if k <= 3 else (["second"], 2 * _HOP)
-        net.flow(f"S{k}", FAST, route=route, start=0, access_delay=access, **given)
-    at: Any = {"wait": _WAIT, **({"calm": 0} if method == "estimator" else {})}  # bursts or not
-    law = FAST if method in (_KNOWN, "FAST") else METHODS[method](**at)
-    begin = 0.0 if method == _KNOWN else _START
-    net.flow("S1", law, route=["first", "second"], start=begin, access_delay=_HOP, **given)
-    return net.flow("Sb", OnOff(peak=peak), route=["first", "second"], start=0) if peak else net
-
 
 class _Seen(NamedTuple):
     """What a run tells of the newcomer."""
@@ -276,10 +259,10 @@ class _Seen(NamedTuple):
 
 @cache
 def _seen(method: str, peak: float, seed: int) -> _Seen:
-    net, act = _lot(method, peak), _START + _WAIT
-    times = np.concatenate([np.arange(act - 2, act, 0.02), np.arange(_END - 10, _END, 0.02)])
-    run = simulate(net, _END, t_eval=times, seed=seed, rtol=1e-6)
-    own, mean = run.sel(flow="S1"), run.rate.sel(time=slice(_END - 10, None)).mean("time")
+    net, act = lot(method, peak), LOT_START + LOT_WAIT
+    times = np.concatenate([np.arange(act - 2, act, 0.02), np.arange(LOT_END - 10, LOT_END, 0.02)])
+    run = simulate(net, LOT_END, t_eval=times, seed=seed, rtol=1e-6)
+    own, mean = run.sel(flow="S1"), run.rate.sel(time=slice(LOT_END - 10, None)).mean("time")
     return _Seen(
         float(mean.sel(flow="S1") / mean.sel(flow=["S2", "S3", "S4", "S5"]).mean()),
         float(own.rate.sel(time=slice(None, act)).mean()),
@@ -293,12 +276,12 @@ def _over_seeds(method: str, part: str) -> np.ndarray:
 
 def shares(method: str) -> np.ndarray:
     """(peaks, seeds): the newcomer's rate over its rate if it knows its delay, same background."""
-    return _over_seeds(method, "ratio") / _over_seeds(_KNOWN, "ratio")
+    return _over_seeds(method, "ratio") / _over_seeds(KNOWN, "ratio")
 
 
 def _quiet_share(method: str) -> float:
     """The same without background."""
-    return _seen(method, 0.0, 1).ratio / _seen(_KNOWN, 0.0, 1).ratio
+    return _seen(method, 0.0, 1).ratio / _seen(KNOWN, 0.0, 1).ratio
 
 
 def _needed(net: Network) -> float:
@@ -345,7 +328,7 @@ def parking_lot() -> Found:
 
 def bursts_help() -> Found:
     plain, paused = shares("FAST"), shares("rate reduction")
-    quiet = _lot("FAST", 0.0)
+    quiet = lot("FAST", 0.0)
     return reproduced_if(
         _improves(plain) and _improves(paused),
         _values(plain),

@@ -15,8 +15,17 @@ from fluidcc.analysis.orbit import LimitCycle, limit_cycle
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.formulas import gcc, response
 from fluidcc.laws import Jump, Source
-from fluidcc.network import Network
-from fluidcc.network.topologies import dumbbell
+from fluidcc.network.zoo.ldcc import (
+    CAPACITY,
+    DELAY,
+    LAWS,
+    ONE_WAY,
+    PACKET,
+    R_MAX,
+    UDP,
+    alone,
+    beside,
+)
 from fluidcc.papers.ldcc.common import W_OVER_BETA, near, w
 from fluidcc.papers.model import (
     Found,
@@ -31,7 +40,7 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import falling, named, off
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
+from fluidcc.sources import AIMD, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
 from fluidcc.sources.gcc import T as T_follow
 from fluidcc.symbols import RTT, edot, packet, pi, positive, x_tau
@@ -39,16 +48,8 @@ from fluidcc.symbols import RTT, edot, packet, pi, positive, x_tau
 if TYPE_CHECKING:
     import xarray as xr
 
-CAPACITY, ONE_WAY, UDP, PACKET = 2.5e6, 0.05, 0.5e6, 8000.0
 BUFFERS = (30, 60, 90, 120, 150, 180)
 """Buffers of Fig. 12 [packet]."""
-
-
-def beside(tcp: Source, packets: float, law: Source = LDCC) -> Network:
-    """The link of Fig. 12: one flow of `law`, one of TCP and 0.5 Mbit/s that do not listen."""
-    flows = {name: {"law": v, "start": 0} for name, v in (("ldcc", law), ("tcp", tcp))}
-    link = {"capacity": CAPACITY, "delay": ONE_WAY, "buffer": packets * PACKET}
-    return dumbbell(flows | {"udp": {"law": CBR(rate=UDP)}}, link)
 
 
 @cache
@@ -164,17 +165,9 @@ def coexistence_packets() -> Found:
 
 # --- V-D: beside NADA and GCC, Figs. 13 and 14
 
-DELAY, THRESHOLD = 0.025, 0.1
-R_MAX = 5e6
-"""NADA's largest rate in Figs. 13 and 14 [bit/s]: not printed, chosen."""
+THRESHOLD = 0.1
 CAPACITIES = (0.5e6, 0.75e6, 1e6, 1.5e6, 2e6, 2.5e6, 3e6)
 """Capacities of Fig. 13 [bit/s]: the axis is lost, chosen."""
-LAWS = {"LDCC": LDCC, "NADA": NADA(R_max=R_MAX), "GCC": GCC}
-
-
-def alone(law: Source, capacity: float) -> Network:
-    """One flow on the link of Figs. 13 and 14."""
-    return dumbbell([{"law": law, "start": 0}], {"capacity": capacity, "delay": DELAY})
 
 
 @cache

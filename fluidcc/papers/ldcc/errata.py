@@ -13,8 +13,8 @@ from fluidcc.links import DropTail, DualLink
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
+from fluidcc.network.zoo.ldcc import CAPACITY, PACKET, beside
 from fluidcc.numerics.dde.solve import solve_dde
-from fluidcc.papers.ldcc.coexistence import CAPACITY, PACKET, beside
 from fluidcc.papers.ldcc.common import alone, run, series, with_law
 from fluidcc.papers.model import (
     Found,
