@@ -4,7 +4,7 @@ expression at hand.
 
 from __future__ import annotations
 
-from fluidcc.formulas import binomial, delay_aimd, ecf, fast, gcc, response
+from fluidcc.formulas import binomial, delay_aimd, ecf, fast, gcc, ldcc, response
 from fluidcc.formulas._formula import Bound, Formula
 
-__all__ = ["Bound", "Formula", "binomial", "delay_aimd", "ecf", "fast", "gcc", "response"]
+__all__ = ["Bound", "Formula", "binomial", "delay_aimd", "ecf", "fast", "gcc", "ldcc", "response"]
