@@ -81,7 +81,7 @@ class Verdict:
     counterexample: Mapping[str, float] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return self.status in ("proved", "checked")
+        return self.status == "proved"
 
     @property
     def _argument(self) -> str:
