@@ -128,6 +128,8 @@ def penalty_of(law: Law) -> tuple[Any, Any]:
 
 def steepest(system: Undelayed) -> float:
     """alpha of (46) [1/s]: the largest slope of any user's penalty at any delay it can see."""
+    if not system.rate:
+        raise Unsupported("no flow of this network listens, so there is no user to have a storage")
     slopes = []
     for name, spec in ((n, system.net.flows[n]) for n in system.rate):
         law = spec.law

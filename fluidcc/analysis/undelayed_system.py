@@ -257,6 +257,8 @@ def _refined(
 ) -> Any:
     """The equilibrium to `DIGITS` digits, by Newton steps with the Jacobian in double precision."""
     moving = [z for z in flow if z not in floors or point[z] > floors[z]]
+    if not moving:
+        return {z: Float(v, DIGITS) for z, v in point.items()}
     F = Matrix([flow[z] for z in moving])
     J = np.array(numeric(list(flow), F.jacobian(moving))(*(point[z] for z in flow)), float)
     row = 1 / np.maximum(np.abs(J).max(axis=1, initial=0.0, keepdims=True), 1e-300)

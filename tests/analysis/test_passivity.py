@@ -175,6 +175,10 @@ def test_what_does_not_apply_is_refused() -> None:
         paper_storage(system)
     with pytest.raises(Unsupported, match=r"has a queue; of this network these are 1 and 0\."):
         repaired_storage(system)
+    deaf = undelayed(fc.dumbbell([fc.CBR(rate=1e6)] * 2, {"capacity": 4e6}, rtt=0.05))
+    assert deaf.still.tolist() == [0.0]
+    with pytest.raises(Unsupported, match="no flow of this network listens"):
+        deaf.paper_storage()
     with pytest.raises(Unsupported, match="'bottleneck' answers by its queue"):
         different.price_storage()
     with pytest.raises(Unsupported, match="REDDrop.* drops before its queue"):
