@@ -32,8 +32,9 @@ from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import find_measures
 from fluidcc.sweeps.refine import Refine, refined
-from fluidcc.sweeps.targets import between, find_targets, rebuilt
-from fluidcc.sweeps.task import Task, labelled
+from fluidcc.sweeps.targets import find_targets, rebuilt
+from fluidcc.sweeps.task import Task, empty_piece, labelled
+from fluidcc.symbols import plain, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,9 +81,9 @@ def sweep(
         ``.run``, ``.equilibrium`` and ``.stability``.
     executor : optional
         ``"threads"``, ``"processes"``, ``"serial"``, a Dask client, or an executor of
-        `concurrent.futures`. By default threads for work that releases the GIL, and processes for
-        other work (if joblib and cloudpickle are there, of the extra ``cluster``), on all cores.
-        The result is the same.
+        `concurrent.futures`. By default threads for work in compiled code, and processes for other
+        work and for runs of more than 20 s in all (if joblib and cloudpickle are there, of the
+        extra ``cluster``), on all cores. The result is the same.
     workers : int, optional
         Number of workers.
     store : str or Path, optional
@@ -139,8 +140,11 @@ def sweep(
     began = perf_counter()
     how = Execution(executor, workers, store, progress, chunk)
     if refine is None:
-        task, piece = run(task, how, range(task.grid.size))
-        data = labelled(task.grid, task.schema, piece)
+        points = task.order()
+        task, piece = run(task, how, points)
+        whole = empty_piece(task.schema, task.grid.size)
+        whole.put(points, piece)
+        data = labelled(task.grid, task.schema, whole)
     else:
         data = refined(task, refine, partial(run, how=how))
     data.attrs["seconds"] = perf_counter() - began
@@ -235,16 +239,6 @@ def _engine(
     )
 
 
-def _depends(net: Network, targets: Mapping[str, Target], axis: str) -> bool:
-    """Whether the values that an axis may have depend on those of another one."""
-    one = targets[axis]
-    if one.kind != "parameter":
-        return False
-    keys = {t.key for name, t in targets.items() if name != axis and t.kind == "parameter"}
-    laws = [*(net.flows[f].law for f in one.flows), *(net.links[l].law for l in one.links)]
-    return any(one.key in names and names & keys for law in laws for names in between(law))
-
-
 def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> None:
     """Refuse a value that no point can take, before anything is computed.
 
@@ -252,18 +246,15 @@ def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> No
     """
     moved = any(t.key in ("delay", "access_delay") for t in targets.values())
     for axis in grid.axes:
-        target = targets[axis.name]
-        if target.key == "until":
-            _positive(min(axis.values), f"axis {axis.name!r} of the grid")
-        elif target.key == "count":
-            whole(max(axis.values), f"axis {axis.name!r} of the grid", most=MOST_FLOWS)
-        if (
-            target.kind == "option"
-            or (target.kind == "trip" and moved)
-            or _depends(net, targets, axis.name)
-        ):
-            continue
+        target, what = targets[axis.name], f"axis {axis.name!r} of the grid"
         alone, ends = {axis.name: target}, axis.ends()
+        if target.key == "until":
+            _positive(ends[0], what)
+        elif target.key == "count":
+            whole(ends[-1], what, most=MOST_FLOWS)
+        others = {t.key for t in targets.values() if t.kind == "parameter" and t is not target}
+        if (target.kind == "trip" and moved) or _bears_on(net, target, others):
+            continue
         if target.numeric:
             errors = Parameters.of(net, alone, {axis.name: ends}).errors()
             if errors:
@@ -271,6 +262,16 @@ def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> No
             continue
         for value in ends:
             rebuilt(net, alone, {axis.name: value})
+
+
+def _bears_on(net: Network, target: Target, others: set[str]) -> bool:
+    """Whether the values that a parameter may have depend on those of others."""
+    for kind, name in target.owners if target.kind == "parameter" else ():
+        for relation in getattr(net, f"{kind}s")[name].law.where:
+            names = {*map(plain, unfold(relation).free_symbols)}
+            if target.key in names and names & others:
+                return True
+    return False
 
 
 # options of `simulate` that a sweep hands on, and what they are by default
@@ -299,6 +300,8 @@ def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
                 f"sweep() has no argument {name!r}; of simulate() it takes {', '.join(OF_RUNS)}"
             )
     options = {k: v for k, v in given.items() if v is not None}
+    if not options:
+        return options
     used = {**OF_RUNS, **options}
     _check_tolerance(used["rtol"], used["atol"])
     _sample_times(None, used["samples"], 0.0, 1.0)

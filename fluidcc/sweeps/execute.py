@@ -1,7 +1,7 @@
-"""Measuring the points of a sweep: a timed probe here, then chunks of equal size by workers.
+"""Measuring the points of a sweep: the first ones here, timed, then chunks of one size by workers.
 
-The probe measures the first points and tells what a point costs. A chunk then takes half a second
-or more, unless there would be fewer than four for each worker. Workers are executors of
+What the first points take tells what a point costs. A chunk then takes half a second or more,
+unless there would be fewer than four for each worker. Workers are executors of
 `concurrent.futures`: threads for compiled work, which releases the GIL; processes of joblib's loky,
 which sends functions of notebooks too; the executor of a Dask client, which gives the work of a
 worker that has died to another; or any other with ``submit``.
@@ -15,21 +15,14 @@ import pickle
 import platform
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 
@@ -38,31 +31,34 @@ from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.base.extras import installed, need
 from fluidcc.base.files import check_local
 from fluidcc.base.progress import Progress, unless
-from fluidcc.sweeps.evaluate import Points, evaluate, probed, releases_gil
+from fluidcc.sweeps.evaluate import evaluate, found_together, in_words, with_schema
 from fluidcc.sweeps.store import Store, identity, versions
-from fluidcc.sweeps.task import Piece, Task, empty_piece, reason
+from fluidcc.sweeps.task import Piece, Points, Task, empty_piece, reason
 
-DASK_CONFIG = Path(__file__).with_name(
-    "dask.yaml"
-)  # settings that leave more of the cores to a sweep
-LOOK = 0.05  # seconds that the last block of the probe takes at least
-DEAR = 20.0  # seconds of a first point that are its cost; loading and compiling code takes less
-SMALL = 1.0  # seconds of work in all that are not worth starting workers
-SPAN = 0.5  # seconds of work in a chunk: sending it costs little, and little is lost with it
-FEWEST = 4  # chunks for each worker at least
-LONGEST, MANY = 5.0, 100  # on a cluster a chunk may be longer, where each worker gets that many
-SENDING = (
-    5e-3  # seconds that a chunk costs the scheduler of a cluster, half of whose time is for that
-)
-AHEAD = 2  # chunks that are out for each worker: one that runs, and one for when it ends
-LIVES = 2  # workers that a point may take with it before it has failed
-TASKS = 4  # tasks that a worker keeps
+# settings that leave more of the cores to a sweep
+DASK_CONFIG = Path(__file__).with_name("dask.yaml")
+MIN_TIMED = 0.05  # seconds that a block of points takes at least that is to tell what they cost
+SLOW_POINT = 20.0  # seconds beyond which a first point tells its cost: compiling takes less
+WORTH_WORKERS = 1.0  # seconds of work in all that are worth starting workers
+WORTH_PROCESSES = 20.0  # and processes for what threads do too, if less well
+CHUNK_SECONDS = 0.5  # of work: sending a chunk costs little, and little is lost with it
+MIN_CHUNKS = 4  # for each worker
+# on a cluster a chunk may be longer, where each worker gets that many
+CLUSTER_SECONDS, CLUSTER_CHUNKS = 5.0, 100
+# seconds that a chunk costs the scheduler of a cluster, half of whose time is for that
+SENDING = 5e-3
+CHUNKS_AHEAD = 2  # sent to each worker: one that runs, and one for when it ends
+MOST_DEATHS = 2  # of workers that had a point: then it has failed
+MOST_TASKS = 4  # that a worker keeps
 PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
 MOST_WORKERS = 10_000  # more threads or processes than any machine has room for
 BAR = (
     "{l_bar}{bar}| {n:.0f} of {total:.0f} points "
     "[{rate_noinv_fmt}, {elapsed} so far, {remaining} to go]"
 )
+# what a future raises when its worker has died; Dask's are named, since it need not be there
+LOST = {"BrokenExecutor", "KilledWorker", "FutureCancelledError", "CancelledError",
+        "CommClosedError"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,14 +86,6 @@ class Execution:
             whole(self.workers, "workers", least=1, most=MOST_WORKERS)
 
 
-class Job(NamedTuple):
-    """The points of a chunk that are to be measured: its number, and rows from where to where."""
-
-    chunk: int
-    start: int
-    stop: int
-
-
 def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[Task, Piece]:
     """Measure these points, but those that are in the store.
 
@@ -116,8 +104,13 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
         With the form of its results.
     piece : Piece
         The results, in the order of the points.
+
+    Raises
+    ------
+    SweepFailed
+        If none of the first part's points can be measured.
     """
-    kept = None
+    kept, first = None, not task.schema
     if how.store is not None:
         chosen = None if len(points) == task.grid.size else np.asarray(points)
         kept = Store(Path(how.store) / folder, identity(task, chosen))
@@ -126,55 +119,85 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
             task = replace(task, schema=kept.schema)
             found, done = kept.read()
         else:
-            task = task if task.schema else probed(task)
+            task = with_schema(task) if first else task
             found, done = empty_piece(task.schema, len(points)), set()
-        return task, _computed(task, how, points, found, done, kept)
+        _compute(task, how, points, found, done, kept)
+    if first:
+        _require_one(found)
+    return task, found
 
 
-def _computed(
+def _compute(
     task: Task, how: Execution, points: Points, found: Piece, done: set[int], kept: Store | None
-) -> Piece:
-    """All results: `found`, which has those of the chunks that are done, with the others put in."""
-    size = len(points)
-    chunk = kept.chunk if kept is not None and kept.begun else how.chunk or 0
-    todo = [n for n in range(math.ceil(size / chunk)) if n not in done] if chunk else [0]
-    if not todo:
-        return found
-    first = todo[0] * chunk
-    count = size if not chunk else sum(min(chunk, size - n * chunk) for n in todo)  # to be measured
-    bar = Progress(size, how.progress, about="sweep", form=BAR, unit="points", start=size - count)
+) -> None:
+    """Put the results of all chunks but those that are done into `found`, and into the store."""
+    size, begun = len(points), kept is not None and kept.begun
+    chunk = kept.chunk if kept is not None and begun else how.chunk or 0
+    jobs = [job for n, job in enumerate(_jobs(size, chunk or size)) if n not in done]
+    if not jobs:
+        return
+    left = sum(map(len, jobs))
+    bar = Progress(size, how.progress, about="sweep", form=BAR, unit="points", start=size - left)
     with bar, ExitStack() as stack:
-        known, cost = first, 0.0  # where the probe has come to, and what it has told
-        workers = stack.enter_context(_workers(how.executor or "serial", how.workers, task))
+        workers, cost = stack.enter_context(make_workers(how.executor or "serial", how, task)), 0.0
         if how.executor is None or not chunk:
-            last = min(first + chunk, size) if chunk else size
-            measured, cost = _probe(workers.one, points[first:last], found, first)
-            known, count = first + measured, count - measured
-            bar.reach(size - count)
-        if how.executor is None and how.workers != 1 and cost * count >= SMALL:
-            apart = "processes" if installed("joblib", "cloudpickle") else "serial"
-            best = "threads" if releases_gil(task) else apart
-            workers = stack.enter_context(_workers(best, how.workers, task))
+            count, cost = timed(workers.one, points, jobs[0], found)
+            if not begun and _is_nothing(found.part(0, count)):
+                _require_one(workers.one(np.array(task.probes())))
+            jobs[0] = jobs[0][count:]
+            left -= count
+            bar.reach(size - left)
+        if how.executor is None and how.workers != 1 and cost * left >= WORTH_WORKERS:
+            workers = stack.enter_context(make_workers(best_executor(task, cost * left), how, task))
         if not chunk:
-            cluster = workers.present is not None
-            span = seconds_in_a_chunk(cost * count, workers.count, cluster)
-            chunk = max(known, math.ceil(span / cost))
-            todo = list(range(math.ceil(size / chunk)))
-        if kept is not None and not kept.begun:
+            span = seconds_in_a_chunk(cost * left, workers.count, workers.present is not None)
+            chunk = max(size - left, math.ceil(span / cost))
+            jobs = [range(max(job.start, size - left), job.stop) for job in _jobs(size, chunk)]
+        if kept is not None and not begun:
             kept.begin(task.schema, size, chunk)
-        jobs = [Job(n, max(n * chunk, known), min((n + 1) * chunk, size)) for n in todo]
         for job in workers.run(points, jobs, found):
             if kept is not None:
-                kept.write(job.chunk, found.part(job.chunk * chunk, job.stop))
-            count -= job.stop - job.start
-            bar.reach(size - count)
-    return found
+                n = (job.stop - 1) // chunk
+                kept.write(n, found.part(n * chunk, job.stop))
+            left -= len(job)
+            bar.reach(size - left)
 
 
-def _probe(
-    measure: Callable[[Points], Piece], points: Points, found: Piece, first: int
+def best_executor(task: Task, seconds: float) -> str:
+    """Return where so many seconds of work are done best: in threads where all is compiled, and
+    in processes what holds the GIL, as a third of each run does.
+    """
+    together = found_together(task)
+    runs = any(m.kind == "trajectory" for m in task.measures)
+    apart = installed("joblib", "cloudpickle") and seconds >= (WORTH_PROCESSES if together else 0)
+    if apart and not (together and not runs):
+        return "processes"
+    return "threads" if together else "serial"
+
+
+def _jobs(size: int, chunk: int) -> list[range]:
+    """The rows of each chunk."""
+    return [range(first, min(first + chunk, size)) for first in range(0, size, chunk)]
+
+
+def _is_nothing(piece: Piece) -> bool:
+    """Whether all measures failed at all points."""
+    values = piece.values.values()
+    return len(piece.errors) == len(piece) and all(np.isnan(v).all() for v in values)
+
+
+def _require_one(piece: Piece) -> None:
+    if _is_nothing(piece):
+        raise SweepFailed(
+            f"none of {len(piece)} points could be measured; the first says: "
+            f"{in_words(piece.errors[min(piece.errors)])}"
+        )
+
+
+def timed(
+    measure: Callable[[Points], Piece], points: Points, rows: range, found: Piece
 ) -> tuple[int, float]:
-    """Put results of the first of some points into `found`, from row `first` on.
+    """Put results of the first of some rows into `found`, and time them.
 
     Blocks of points grow until one takes long enough to be timed. The first point does not count,
     since it may load and compile code.
@@ -188,13 +211,14 @@ def _probe(
     """
     count, size = 0, 1
     while True:
-        piece = measure(points[count : count + size])
-        found.put(range(first + count, first + count + len(piece)), piece)
-        known = count > 0 or piece.seconds > DEAR
-        count += len(piece)
-        if count == len(points) or (known and piece.seconds >= LOOK):
-            return count, max(piece.seconds / len(piece), 1e-9)
-        size = 4 * size if piece.seconds < LOOK else 1
+        block = rows[count : count + size]
+        piece = measure(points[block.start : block.stop])
+        found.put(block, piece)
+        known = count > 0 or piece.seconds > SLOW_POINT
+        count += len(block)
+        if count == len(rows) or (known and piece.seconds >= MIN_TIMED):
+            return count, max(piece.seconds / len(block), 1e-9)
+        size = 4 * size if piece.seconds < MIN_TIMED else 1
 
 
 def seconds_in_a_chunk(seconds: float, workers: int, cluster: bool = False) -> float:
@@ -208,10 +232,11 @@ def seconds_in_a_chunk(seconds: float, workers: int, cluster: bool = False) -> f
         Whether one scheduler serves all workers: it is then to be busy for half of the time at
         most.
     """
-    span = SPAN
+    span = CHUNK_SECONDS
     if cluster:
-        span = max(SPAN, min(seconds / (MANY * workers), LONGEST), 2 * SENDING * workers)
-    return min(span, seconds / (FEWEST * workers))
+        longer = min(seconds / (CLUSTER_CHUNKS * workers), CLUSTER_SECONDS)
+        span = max(span, longer, 2 * SENDING * workers)
+    return min(span, seconds / (MIN_CHUNKS * workers))
 
 
 # --- workers --------------------------------------------------------------------------------------
@@ -232,8 +257,6 @@ class Workers:
         Whether to shut the executor down at the end.
     apart : bool
         Whether workers are other processes, to which the task is sent.
-    lost : tuple of exception types
-        What a future raises when its worker has died.
     present : callable, optional
         Of a cluster, number of workers that are there now; None when its scheduler is gone.
     """
@@ -243,16 +266,17 @@ class Workers:
     count: int = 1
     own: bool = False
     apart: bool = False
-    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
     present: Callable[[], int | None] | None = None
 
     def __post_init__(self) -> None:
         self._executor: Any = None
-        self._out: dict[Future[Piece], Job] = {}
+        self._out: dict[Future[Piece], range] = {}
         self._stop = Event()
         self._work: Callable[[Points], Piece] = partial(unless, self._stop, evaluate, self.task)
         if self.apart:
-            self._work = partial(_evaluated, self.task.token, _pickled(self.task), versions())
+            cloudpickle = need("cloudpickle", "cluster", "a sweep in other processes")
+            sent = cloudpickle.dumps(self.task)
+            self._work = partial(_evaluated, self.task.token, sent, versions())
 
     def __enter__(self) -> Workers:
         return self
@@ -267,34 +291,27 @@ class Workers:
 
     def one(self, points: Points) -> Piece:
         """Return the results of some points by one worker."""
-        if self.make is None:
-            return evaluate(self.task, points)
-        try:
-            return self._submit(points).result()
-        except self.lost:
-            return self._again(points)
+        return evaluate(self.task, points) if self.make is None else self._piece(points)
 
-    def run(self, points: Points, jobs: Sequence[Job], found: Piece) -> Iterator[Job]:
-        """Put the results of jobs into `found`; give each job when it is done."""
-        yield from (job for job in jobs if job.start >= job.stop)  # the probe has measured them
-        left = iter([job for job in jobs if job.start < job.stop])
+    def run(self, points: Points, jobs: Sequence[range], found: Piece) -> Iterator[range]:
+        """Put the results of jobs, which are rows of the points, into `found`; give each job when
+        it is done.
+        """
+        yield from (job for job in jobs if not job)  # nothing is left of it
+        left = iter([job for job in jobs if job])
         if self.make is None:
             for job in left:
-                found.put(range(job.start, job.stop), self.one(points[job.start : job.stop]))
+                found.put(job, self.one(points[job.start : job.stop]))
                 yield job
             return
         while True:
-            for job in islice(left, AHEAD * self.count - len(self._out)):
+            for job in islice(left, CHUNKS_AHEAD * self.count - len(self._out)):
                 self._out[self._submit(points[job.start : job.stop])] = job
             if not self._out:
                 return
             future = self._next()
             job = self._out.pop(future)
-            try:
-                piece = future.result()
-            except self.lost:
-                piece = self._again(points[job.start : job.stop])
-            found.put(range(job.start, job.stop), piece)
+            found.put(job, self._piece(points[job.start : job.stop], future))
             yield job
 
     def _submit(self, points: Points) -> Future[Piece]:
@@ -306,22 +323,24 @@ class Workers:
             self._executor = self.make()
             return self._executor.submit(self._work, points)
 
-    def _again(self, points: Points) -> Piece:
-        """Results of points whose worker has died: by another one, or of each by one of its own."""
-        self._still_there()
+    def _piece(self, points: Points, future: Future[Piece] | None = None, deaths: int = 0) -> Piece:
+        """Results of points. If their worker dies, other ones get a half each, down to the point
+        that it dies of.
+        """
         try:
-            return self._submit(points).result()
-        except self.lost:
-            piece, said = empty_piece(self.task.schema, len(points)), ""
-        for row in range(len(points)):
-            for _ in range(LIVES):
-                try:
-                    piece.put([row], self._submit(points[row : row + 1]).result())
-                    break
-                except self.lost as error:
-                    said = reason(error)
-            else:
-                piece.fail(row, {"": f"its worker died, {LIVES} times ({said})"})
+            return (future or self._submit(points)).result()
+        except BaseException as error:
+            if not _is_loss(error):
+                raise
+            why = reason(error)
+        self._still_there()
+        count, deaths = len(points), deaths + 1
+        piece = empty_piece(self.task.schema, count)
+        if count == 1 and deaths >= MOST_DEATHS:
+            piece.fail(0, {"": f"its worker died, {deaths} times ({why})"})
+            return piece
+        for rows in _jobs(count, math.ceil(count / 2)):
+            piece.put(rows, self._piece(points[rows.start : rows.stop], None, deaths))
         return piece
 
     def _next(self) -> Future[Piece]:
@@ -349,15 +368,20 @@ class Workers:
         return count
 
 
-def _workers(executor: Any, workers: int | None, task: Task) -> Workers:
-    """The workers meant by the arguments `executor` and `workers` of a sweep.
+def _is_loss(error: BaseException) -> bool:
+    """Whether an error says that a worker has died."""
+    return any(kind.__name__ in LOST for kind in type(error).__mro__)
+
+
+def make_workers(executor: Any, how: Execution, task: Task) -> Workers:
+    """Return the workers that an executor, as `sweep` takes it, and a number of them mean.
 
     Raises
     ------
     InvalidInput
         If they are none.
     """
-    count = workers or cores()
+    count = how.workers or cores()
     if executor == "serial":
         return Workers(task)
     if executor == "threads":
@@ -370,7 +394,9 @@ def _workers(executor: Any, workers: int | None, task: Task) -> Workers:
         )
         return Workers(task, make, count, apart=True)
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
-        return _cluster(executor, workers, task)
+        present = partial(_workers_of, executor)
+        make = partial(executor.get_executor, pure=False)
+        return Workers(task, make, how.workers or _checked(executor), apart=True, present=present)
     if not callable(getattr(executor, "submit", None)):
         text = isinstance(executor, str)
         client = f", here distributed.Client({executor!r})" if text and "://" in executor else ""
@@ -390,53 +416,43 @@ def cores() -> int:
 # --- a cluster ------------------------------------------------------------------------------------
 
 
-_asked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # workers that can import fluidcc
+def _workers_of(client: Any) -> int | None:
+    """Number of workers of a Dask client's cluster; None if its scheduler is gone."""
+    try:
+        return sum(client.nthreads().values()) if client.status == "running" else None
+    except BaseException as error:
+        if not isinstance(error, OSError | TimeoutError | RuntimeError) and not _is_loss(error):
+            raise
+        return None
 
 
-def _cluster(client: Any, workers: int | None, task: Task) -> Workers:
-    from distributed import CancelledError
-    from distributed.client import FutureCancelledError
-    from distributed.comm import CommClosedError
-    from distributed.scheduler import KilledWorker
+def _checked(client: Any) -> int:
+    """Number of workers of a Dask client's cluster, each of which can import fluidcc: one that
+    cannot would die of its first chunk.
 
-    def present() -> int | None:
-        try:
-            return sum(client.nthreads().values()) if client.status == "running" else None
-        except (OSError, TimeoutError, RuntimeError, CancelledError):
-            return None
-
-    there = present()
-    if there is None:
+    Raises
+    ------
+    InvalidInput
+        If there are none, or one cannot.
+    """
+    count = _workers_of(client)
+    if count is None:
         raise InvalidInput(
             f"executor is {client!r}, which is not connected to a scheduler; make a new "
             "distributed.Client"
         )
-    if not there:
+    if not count:
         raise InvalidInput(
             f"the Dask client {client.scheduler.address} has no workers; start dask worker first"
         )
-    _require_fluidcc(client)
-    lost = (BrokenExecutor, KilledWorker, FutureCancelledError, CancelledError, CommClosedError)
-    make = partial(client.get_executor, pure=False)
-    return Workers(task, make, workers or there, apart=True, lost=lost, present=present)
 
-
-def _require_fluidcc(client: Any) -> None:
-    """Ask workers that have not been asked yet: one without the package would die of its first
-    chunk.
-    """
-    new = set(client.nthreads()) - _asked.setdefault(client, set())
-    if not new:
-        return
-
-    def lacks_fluidcc() -> (
-        bool
-    ):  # inside, so that it is sent as it is, and not by its module's name
+    # inside, so that it is sent as it is, and not by its module's name
+    def lacks_fluidcc() -> bool:
         from importlib.util import find_spec
 
         return find_spec("fluidcc") is None
 
-    answers = client.run(lacks_fluidcc, workers=sorted(new), on_error="return")
+    answers = client.run(lacks_fluidcc, on_error="return")
     without = sorted(worker for worker, answer in answers.items() if answer is True)
     if without:
         raise InvalidInput(
@@ -444,18 +460,13 @@ def _require_fluidcc(client: Any) -> None:
             f"fluidcc{f', nor can {len(without) - 1} more' if without[1:] else ''}; install it for "
             "the Python that 'dask worker' runs with, and start the workers again"
         )
-    _asked[client] |= new
+    return count
 
 
 # --- in other processes ---------------------------------------------------------------------------
 
 
 _tasks: dict[str, Task] = {}  # of this process: a task is read once, since that takes milliseconds
-
-
-def _pickled(task: Task) -> bytes:
-    cloudpickle = need("cloudpickle", "cluster", "a sweep in other processes")
-    return cloudpickle.dumps(task)
 
 
 def _evaluated(token: str, pickled: bytes, wanted: dict[str, str], points: Points) -> Piece:
@@ -476,7 +487,7 @@ def _evaluated(token: str, pickled: bytes, wanted: dict[str, str], points: Point
                 "and start the workers again"
             )
         task = pickle.loads(pickled)
-        while len(_tasks) >= TASKS:
+        while len(_tasks) >= MOST_TASKS:
             _tasks.pop(next(iter(_tasks)), None)
         _tasks[token] = task
     return evaluate(task, points)

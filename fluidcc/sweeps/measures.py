@@ -217,7 +217,7 @@ class Measure:
             unit, _, like = STABILITY[self.key]
             return Value(like, attrs={"units": unit} if unit else {})
         if self.kind not in ("equilibrium", "trajectory"):
-            return Value(0.0)
+            return Value(0.0, attrs={"units": "s"} if self.kind == "cycle" else {})
         key = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
         dim, of = (COLUMNS if self.kind == "equilibrium" else VARIABLES)[key]
         labels = net.flow_names if dim == "flow" else net.link_names

@@ -36,17 +36,13 @@ from fluidcc.symbols import plain
 
 T = TypeVar("T")
 
-# No result depends on these.
-_OUTSIDE = ("base/progress.py", "cli", "network/drawing.py", "network/zoo", "papers", "plotting")
-
-_MAKING = "making"  # a file that is there while the store is made
-_WHOLE = {
-    "array.write_empty_chunks": True
-}  # else NaN of other bits than the fill value's is not kept
-_OWN = ("chunks", "lock", "sweep.json", "zarr.json", _MAKING)  # the other names in a store
+# parts of the package on which no result depends
+IRRELEVANT = ("base/progress.py", "cli", "network/drawing.py", "network/zoo", "papers", "plotting")
+LOCK = "sweep.lock"
+RESERVED = ("chunks", LOCK, "sweep.json", "zarr.json")  # names in a store that are no variables
 
 
-class _About(msgspec.Struct):
+class Header(msgspec.Struct):
     """``sweep.json``: what the store is of, and its form."""
 
     identity: dict[str, Any]
@@ -55,7 +51,7 @@ class _About(msgspec.Struct):
     schema: Annotated[dict[str, Variable], msgspec.Meta(min_length=1)]
 
 
-class _Note(msgspec.Struct):
+class ChunkNote(msgspec.Struct):
     """``chunks/<number>.json``: what belongs to a chunk besides its values; its points count from
     its first.
     """
@@ -90,51 +86,46 @@ class Store:
         self.size, self.chunk = 0, 0
         self.schema: dict[str, Variable] = {}
         try:
-            there = present(self.path) and (not self.path.is_dir() or any(self.path.iterdir()))
+            names = {file.name for file in self.path.iterdir()} if present(self.path) else set()
+        except NotADirectoryError:
+            names = {""}
         except (OSError, ValueError) as error:  # no name of a file, or one that must not be read
             raise InvalidInput(
                 f"store {shown(str(path))} cannot be read ({told_by_system(error)}); give another"
             ) from None
-        if there:
-            self._open()
-
-    def _open(self) -> None:
-        about = self.path / "sweep.json"
-        if not about.is_file():
-            names = {p.name for p in self.path.iterdir()} if self.path.is_dir() else {""}
-            if _MAKING not in names and not all(
-                n == "lock" or n.startswith(f".{_MAKING}") for n in names
-            ):
-                raise InvalidInput(
-                    f"store {str(self.path)!r} holds something else than a sweep; give another name"
-                )
-            self._hold()  # killed while it was made: begin() makes it anew
+        if not names:
             return
+        begun = "sweep.json" in names
+        # with a lock alone it was killed while it was made, and begin() makes it anew
+        if not begun and ("chunks" in names or LOCK not in names):
+            raise InvalidInput(
+                f"store {str(self.path)!r} holds something else than a sweep; give another name"
+            )
         self._hold()
         try:
-            known = _read(about, _About)
-            changes = differences(known.identity, self._identity)
-            if changes:
-                more = f"; and {len(changes) - 5} more" if len(changes) > 5 else ""
-                raise InvalidInput(
-                    f"store {str(self.path)!r} belongs to another sweep: "
-                    f"{'; '.join(changes[:5])}{more}. Give another store, or delete it"
-                )
-            self._take(known)
+            self._open() if begun else None
         except BaseException:
             self.close()
             raise
 
-    def _take(self, known: _About) -> None:
-        """Open the arrays of a store that was there before."""
+    def _open(self) -> None:
+        """Read the header, and open the arrays that it tells of."""
         import zarr
 
+        known = _read(self.path / "sweep.json", Header)
+        if changes := differences(known.identity, self._identity):
+            more = f"; and {len(changes) - 5} more" if len(changes) > 5 else ""
+            raise InvalidInput(
+                f"store {str(self.path)!r} belongs to another sweep: "
+                f"{'; '.join(changes[:5])}{more}. Give another store, or delete it"
+            )
         place = self.path / "chunks"
         try:
             place.mkdir(exist_ok=True)
             for name, v in known.schema.items():
                 place = self.path / name
-                with zarr.config.set(_WHOLE):
+                # or chunks of NaN alone would not be kept, of which the bits matter
+                with zarr.config.set({"array.write_empty_chunks": True}):
                     array: Any = zarr.open_array(str(place), mode="r+")
                 if array.shape != (known.size, *v.shape) or str(array.dtype) != v.dtype:
                     raise ValueError(f"shape {array.shape} of {array.dtype}")
@@ -148,18 +139,18 @@ class Store:
         this process ends.
         """
         try:
-            import fcntl
-        except ImportError:  # no such locks on this system
-            return
-        try:
-            self._lock = open(self.path / "lock", "w")  # noqa: SIM115 - held as long as the store
+            self._lock = open(self.path / LOCK, "w")  # noqa: SIM115 - held as long as the store
         except OSError as error:
             raise InvalidInput(
-                f"store {str(self.path)!r}: its file 'lock' cannot be written "
+                f"store {str(self.path)!r}: its file {LOCK!r} cannot be written "
                 f"({told_by_system(error)}); give another store"
             ) from None
         try:
+            import fcntl
+
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such locks on this system
+            return
         except OSError:
             self.close()
             raise InvalidInput(
@@ -176,10 +167,9 @@ class Store:
         makes it one.
         """
         import zarr
-        from zarr.codecs import BloscCodec, Crc32cCodec
 
         for name in schema:
-            if name in _OWN or not re.fullmatch(r"[^./\\\0][^/\\\0]{0,99}", name):
+            if name in RESERVED or not re.fullmatch(r"[^./\\\0][^/\\\0]{0,99}", name):
                 raise InvalidInput(
                     f"variable {shown(name)} cannot be kept in a store under this name; rename it"
                 )
@@ -191,26 +181,21 @@ class Store:
             ) from None
         if self._lock is None:
             self._hold()
-        _replace(self.path / _MAKING, "")
         group = zarr.open_group(str(self.path), mode="a")
-        common: dict[str, Any] = {"compressors": [BloscCodec(), Crc32cCodec()], "overwrite": True}
-        with zarr.config.set(_WHOLE):
-            for name, v in schema.items():
-                self._arrays[name] = group.create_array(
-                    name,
-                    shape=(size, *v.shape),
-                    chunks=(min(chunk, size), *(max(n, 1) for n in v.shape)),
-                    dtype=v.dtype,
-                    fill_value=complex(np.nan, np.nan) if v.dtype == "complex128" else np.nan,
-                    dimension_names=("point", *v.dims),
-                    attributes=dict(v.attrs),
-                    **common,
-                )
-        about = _About(self._identity, size, chunk, dict(schema))
-        _replace(self.path / "sweep.json", json.dumps(asdict(about), default=vars, indent=1))
-        (self.path / "chunks").mkdir(exist_ok=True)
-        (self.path / _MAKING).unlink()
-        self.size, self.chunk, self.schema = size, chunk, dict(schema)
+        for name, v in schema.items():
+            group.create_array(
+                name,
+                shape=(size, *v.shape),
+                chunks=(min(chunk, size), *(max(n, 1) for n in v.shape)),
+                dtype=v.dtype,
+                fill_value=complex(np.nan, np.nan) if v.dtype == "complex128" else np.nan,
+                dimension_names=("point", *v.dims),
+                attributes=dict(v.attrs),
+                overwrite=True,
+            )
+        header = Header(self._identity, size, chunk, dict(schema))
+        _replace(self.path / "sweep.json", json.dumps(asdict(header), default=vars, indent=1))
+        self._open()
 
     def _note(self, number: int) -> Path:
         return self.path / "chunks" / f"{number}.json"
@@ -221,17 +206,14 @@ class Store:
         self._note(number).unlink(missing_ok=True)  # it is of values that are replaced now
         for name, values in piece.values.items():
             self._arrays[name][first : first + len(values)] = values
-        note = _Note(piece.errors, piece.doubts, _digest(piece))
+        note = ChunkNote(piece.errors, piece.doubts, _digest(piece))
         _replace(self._note(number), json.dumps(asdict(note)))
 
-    def _chunk(self, number: int) -> Piece | None:
+    def _chunk(self, rows: slice, number: int) -> Piece | None:
         """What was written as chunk `number`, or None if it is not there, or not as it was."""
-        first = number * self.chunk
         try:
-            note = _read(self._note(number), _Note)
-            values = {
-                name: np.asarray(a[first : first + self.chunk]) for name, a in self._arrays.items()
-            }
+            note = _read(self._note(number), ChunkNote)
+            values = {name: np.asarray(array[rows]) for name, array in self._arrays.items()}
         except Exception:  # of many classes, by what is damaged
             return None
         piece = Piece(values, note.errors, note.doubts)
@@ -244,11 +226,11 @@ class Store:
         A chunk that is missing, or not as it was written, is left out.
         """
         whole, numbers = empty_piece(self.schema, self.size), set()
-        for first in range(0, self.size, self.chunk):
-            piece = self._chunk(first // self.chunk)
+        for number, first in enumerate(range(0, self.size, self.chunk)):
+            piece = self._chunk(slice(first, first + self.chunk), number)
             if piece is not None:
                 whole.put(range(first, first + len(piece)), piece)
-                numbers.add(first // self.chunk)
+                numbers.add(number)
         return whole, numbers
 
     def close(self) -> None:
@@ -294,21 +276,15 @@ def differences(old: Any, new: Any, place: str = "") -> list[str]:
         found = []
         for key in dict.fromkeys((*old, *new)):
             here = f"{place} {key}".strip()
-            if key not in new:
-                found.append(f"{here} is no longer there")
-            elif key not in old:
-                found.append(f"{here} is new")
-            else:
+            if key in new and key in old:
                 found += differences(old[key], new[key], here)
+            else:
+                found.append(f"{here} is {'new' if key in new else 'no longer there'}")
         return found
+    was, now = _short(old), _short(new)
     if old == new:
         return []
-    texts = [_short(old), _short(new)]
-    return [
-        f"{place} was {texts[0]}, now {texts[1]}"
-        if texts[0] != texts[1]
-        else f"{place} has changed"
-    ]
+    return [f"{place} was {was}, now {now}" if was != now else f"{place} has changed"]
 
 
 def _short(value: Any) -> str:
@@ -357,7 +333,7 @@ def _code_of_fluidcc() -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         where = path.relative_to(folder)
-        if not any(where.is_relative_to(name) for name in _OUTSIDE):
+        if not any(where.is_relative_to(name) for name in IRRELEVANT):
             digest.update(where.as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -366,9 +342,10 @@ def _code_of_fluidcc() -> str:
 def _plain(value: Any) -> Any:
     """Something that JSON can hold, equal for equal values."""
     if isinstance(value, Network):
-        specs: dict[str, Any] = {f"link {name}": spec for name, spec in value.links.items()}
-        specs |= {f"flow {name}": spec for name, spec in value.flows.items()}
-        return {name: _spec(spec) for name, spec in specs.items()}
+        specs: dict[str, Mapping[str, Any]] = {"link": value.links, "flow": value.flows}
+        return {
+            f"{kind} {name}": _spec(spec) for kind, of in specs.items() for name, spec in of.items()
+        }
     if isinstance(value, float):
         return value if abs(value) < float("inf") else repr(value)
     if isinstance(value, bool | int | str) or value is None:

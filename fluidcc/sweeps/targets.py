@@ -15,7 +15,7 @@ from fluidcc.network import Network
 from fluidcc.network.network import copy_name
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import near
-from fluidcc.symbols import plain, unfold
+from fluidcc.symbols import plain
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
 FLOW = {
@@ -151,11 +151,6 @@ def _split(net: Network, name: str) -> tuple[str | None, str]:
             f"axis {name!r} of the grid: the network has no flow or link {head!r}; {hint}"
         )
     return None, name
-
-
-def between(law: Law) -> list[set[str]]:
-    """Names of the parameters of a law whose values must fit one another."""
-    return [{*map(plain, unfold(relation).free_symbols)} for relation in law.where]
 
 
 def on_copies(target: Target, before: Network, net: Network) -> Target:

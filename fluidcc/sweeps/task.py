@@ -8,15 +8,14 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base import version
-from fluidcc.base.errors import FluidccError, InvalidInput
+from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import interrupted
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters, Target
@@ -28,11 +27,11 @@ from fluidcc.sweeps.targets import changed, on_copies
 if TYPE_CHECKING:
     import xarray as xr
 
+Points = NDArray[np.int64] | range
 PROBES = 20  # points that are tried before it is said that none can be measured
-T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
     """What to do at each point.
 
@@ -109,6 +108,16 @@ class Task:
         """Whether the networks of the points differ in numbers of flows, or in laws."""
         return any(target.structural for target in self.targets.values())
 
+    def order(self) -> Points:
+        """Return the numbers of all points, such that those come together which differ only in
+        parameters and initial states, for which no workspace is built.
+        """
+        kinds = [t.kind in ("parameter", "initial") for t in self.targets.values()]
+        if kinds == sorted(kinds):
+            return range(self.grid.size)
+        numbers = np.arange(self.grid.size).reshape(self.grid.shape)
+        return numbers.transpose(np.argsort(kinds, kind="stable")).ravel()
+
     def probes(self) -> list[int]:
         """Return some points, evenly over the grid; that with the most flows is the first."""
         shape = self.grid.shape
@@ -132,37 +141,6 @@ def reason(error: BaseException) -> str:
     if interrupted(error):
         raise KeyboardInterrupt from error
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
-class Kept(Generic[T]):
-    """What was made last, by key: made once, whichever threads ask for it.
-
-    An error of fluidcc in its making is kept and raised in its place.
-    """
-
-    def __init__(self, most: int = 16) -> None:
-        self._most = most
-        self._made: dict[Any, T | FluidccError] = {}
-        self._lock = RLock()
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    def get(self, key: Any, make: Callable[[], T]) -> T:
-        """Return what is kept under `key`, or what is made now."""
-        with self._lock:
-            if key not in self._made:
-                try:
-                    made: T | FluidccError = make()
-                except FluidccError as error:
-                    made = error
-                while len(self._made) >= self._most:
-                    del self._made[next(iter(self._made))]
-                self._made[key] = made
-            found = self._made[key]
-        if isinstance(found, FluidccError):
-            raise found
-        return found
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -216,17 +194,18 @@ class Variable:
         if value.coords == self.coords and array.shape == self.shape:
             row[...] = array
             return
-        if value.dims != self.dims or len(self.dims) != 1 or self.dims[0] not in value.coords:
+        dim = self.dims[0] if value.dims == self.dims and len(self.dims) == 1 else ""
+        if dim not in value.coords:
             raise InvalidInput(
                 f"{name} has shape {array.shape} here, and {self.shape} at the first point"
             )
-        labels = list(self.coords[self.dims[0]])
-        for label, number in zip(value.coords[self.dims[0]], array, strict=True):
-            if label not in labels:
+        places = {label: k for k, label in enumerate(self.coords[dim])}
+        for label, number in zip(value.coords[dim], array, strict=True):
+            if label not in places:
                 raise InvalidInput(
-                    f"{name} has the {self.dims[0]} {label!r} here, which the first point has not"
+                    f"{name} has the {dim} {label!r} here, which the first point has not"
                 )
-            row[labels.index(label)] = number
+            row[places[label]] = number
 
 
 @dataclass
@@ -289,12 +268,11 @@ def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
     InvalidInput
         If the memory has no room for them.
     """
+    sizes = {name: (count, *v.shape) for name, v in schema.items()}
     try:
-        return Piece(
-            {k: np.full((count, *v.shape), np.nan, dtype=v.dtype) for k, v in schema.items()}
-        )
+        return Piece({k: np.full(sizes[k], np.nan, dtype=v.dtype) for k, v in schema.items()})
     except MemoryError:
-        need = sum(count * math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in schema.values())
+        need = sum(math.prod(sizes[k]) * np.dtype(v.dtype).itemsize for k, v in schema.items())
         raise InvalidInput(
             f"the results of {count} points take {need / 2**30:.3g} GiB, for which there is no "
             "memory here; give a smaller grid"

@@ -10,42 +10,37 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.errors import FluidccError
-from fluidcc.base.progress import look
+from fluidcc.base.errors import FluidccError, gathered
+from fluidcc.base.progress import Progress, look
 from fluidcc.equilibria.assembly import flow_numbers, initial_state, link_numbers
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters
 from fluidcc.network.specs import resolve_pattern
-from fluidcc.numerics.fluid import state as s
-from fluidcc.numerics.fluid.entry import advance, solver
-from fluidcc.numerics.fluid.many import run_many
+from fluidcc.numerics.fluid.many import statistic
 from fluidcc.simulation.diagnostics import doubts, looks_at_samples
 from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.layout import lay_out, require_runnable
 from fluidcc.simulation.results import variables
-from fluidcc.simulation.simulate import _frozen, pause_after
+from fluidcc.simulation.simulate import _drive, _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.grid import combinations
 from fluidcc.sweeps.measures import KINDS, Measure, sample_times
-from fluidcc.sweeps.task import Kept, Piece, Task, reason
+from fluidcc.sweeps.task import Piece, Task, reason
 from fluidcc.symbols import plain
 
-BLOCK = 512  # points that are run between two looks at what a person wants
-PLACES = 20_000  # workspaces whose numbers are kept, of a few kilobytes each
+PLACES = 256  # workspaces that are kept, of a hundred kilobytes each
+_UNSEEN = Progress(1.0, show=False)
 _MADE_OF = {"rtt": "one_way_delay", "utilisation": "throughput"}  # and numbers of the network
 
 
 def runs_together(task: Task) -> bool:
-    """Return whether trajectories of some points, if any are measured, can be run many at once."""
-    if not any(m.kind == "trajectory" for m in task.measures):
-        return False
+    """Return whether trajectories of some points can be run many at once."""
     return isinstance(task.model, Network) and (task.structural or _can_run(task, task.model))
 
 
@@ -59,42 +54,32 @@ def _can_run(task: Task, net: Network) -> bool:
     return "until" not in task.targets and not any(link.schedule for link in net.links.values())
 
 
-@dataclass
-class _Structure:
+class _Structure(NamedTuple):
     """What workspaces that differ in numbers only have in common.
 
-    Attributes
-    ----------
-    space : Workspace
-    first : dict
-        Of each statistic, the number of its first row.
-    kinds, rows : arrays of int
-        The kind of each row, and where its samples stand.
-    address, hops : int
-        Of the compiled step, and of the longest route.
-    doubts : list of str or None
-        What makes every run doubtful; None if that depends on the samples.
+    ``first`` has the number of each statistic's first row, ``kinds`` the kind of each row, and
+    ``rows`` where its samples stand; ``doubts`` is what makes every run doubtful, None if that
+    depends on the samples.
     """
 
-    space: Workspace
     first: dict[str, int]
-    kinds: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    address: int
-    hops: int
+    kinds: list[int]
+    rows: list[int]
     doubts: list[str] | None
 
 
 class _Place(NamedTuple):
     """A combination of values of the axes for which a workspace is built.
 
-    ``head`` has the numbers of its workspace, up to the samples and from their end to the ring;
-    each statistic is multiplied by ``scale``, and ``shift`` is added.
+    Each statistic is multiplied by ``scale``, and ``shift`` is added; ``address`` is that of the
+    compiled step, ``hops`` the length of the longest route.
     """
 
     structure: _Structure
-    head: NDArray[np.float64]
+    space: Workspace
     net: Network
+    address: int
+    hops: int
     scale: NDArray[np.float64]
     shift: NDArray[np.float64]
 
@@ -116,7 +101,7 @@ class Trajectories:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._names = [m.key for m in task.measures if m.kind == "trajectory"]
-        self._places: Kept[_Place | None] = Kept(PLACES)
+        self._place = lru_cache(PLACES)(self._built)
         self.structures: dict[Any, _Structure | None] = {}
         targets = [task.targets[axis.name] for axis in task.grid.axes]
         self.alone = [
@@ -125,91 +110,43 @@ class Trajectories:
         ]  # fmt: skip
         self.joint = [k for k in range(len(targets)) if k not in self.alone]
 
-    @property
-    def workspaces(self) -> int:
-        """How many workspaces are built for all points."""
-        return math.prod(len(self.task.grid.axes[k].values) for k in self.joint)
-
     def run(self, points: NDArray[np.int64], measures: list[Measure], into: Piece) -> list[int]:
         """Put in statistics of the runs at some points; return those that must be run one by one,
         by row.
         """
         positions, left = self.task.grid.places(points), list[int]()
-        for combination, every in combinations(positions[self.joint]):
+        for combination, rows in combinations(positions[self.joint]):
             try:
-                place = self._places.get(combination, partial(self._place, combination))
+                place = self._place(combination)
             except FluidccError as error:
-                for row in every.tolist():
+                for row in rows.tolist():
                     into.fail(row, {"": reason(error)})
                 continue
-            for start in range(0, len(every), BLOCK):
-                rows = every[start : start + BLOCK]
-                if place is None:
-                    left += rows.tolist()
-                    continue
-                given = self.task.given(place.net, self.alone, positions[:, rows])
-                errors = given.errors()
-                for k, why in errors.items():
-                    into.fail(int(rows[k]), {"": reason(why)})
-                good = np.setdiff1d(np.arange(len(rows)), list(errors))
-                where, values = _numbers(place.structure.space, given)
-                out, failed, said = self._block(place, where, values[good])
-                for m in measures:
-                    spot = self.task.schema[m.name].places(rows[good], place.net)
-                    first = place.structure.first[m.key]
-                    into.values[m.name][spot] = out[:, first : first + spot[1].size]
-                left += rows[good[failed]].tolist()  # what is wrong, `simulate` says
-                for k, texts in said.items():
-                    into.doubt(int(rows[good[k]]), texts)
+            if place is None:
+                left += rows.tolist()
+                continue
+            given = self.task.given(place.net, self.alone, positions[:, rows])
+            errors, (where, values) = given.errors(), _numbers(place.space, given)
+            out = np.full((len(rows), len(place.structure.rows)), np.nan)
+            for k, row in enumerate(rows.tolist()):
+                look()
+                try:
+                    if k in errors:
+                        raise errors[k]
+                    out[k], said = _statistics(place, where, values[k])
+                    into.doubt(row, said)
+                except FluidccError as error:
+                    into.fail(row, {"": reason(error)})
+            out = out * place.scale + place.shift
+            for m in measures:
+                spot = self.task.schema[m.name].places(rows, place.net)
+                first = place.structure.first[m.key]
+                into.values[m.name][spot] = out[:, first : first + spot[1].size]
         return left
-
-    def _block(
-        self, place: _Place, where: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], dict[int, list[str]]]:
-        """Statistics of runs at one place, which ones failed, and what makes the others
-        doubtful.
-        """
-        structure, head, count = place.structure, place.head, len(values)
-        out, codes = np.full((count, len(structure.rows)), np.nan), np.zeros(count, int)
-        doubtful: dict[int, list[str]] = {}
-        space = _copied(structure.space)  # this thread's own
-        space.state.budget = 10 * pause_after(space.at)
-        solver()  # `advance` as runs have it, which is compiled once for all
-        head = _with_room(head, space)
-        F, I, anew, done = space.F.copy(), space.I.copy(), 1, 0
-        alone = structure.doubts is None  # runs overwrite the samples of those before
-        while done < count:
-            look()
-            stop = done + 1 if alone else count
-            done = run_many(
-                F, I, head, space.I, where, values[:stop], structure.kinds, structure.rows,
-                out[:stop], codes[:stop], done, anew, structure.hops, structure.address, advance,
-            )  # fmt: skip
-            why = s.State(F, I).code
-            anew = int(why != s.PAUSED or done == stop)
-            if done == stop:
-                last = done - 1
-                if alone and codes[last] == s.DONE:
-                    finished = copy(space)
-                    finished.F = F
-                    if finished.finite():
-                        doubtful[last] = doubts(finished)
-                    else:  # a variable that no state shows
-                        codes[last], out[last] = s.NONFINITE, np.nan
-            elif why == s.GROW_RING and not space.grow_ring():
-                codes[done], done, anew = s.COLLAPSE, done + 1, 1
-            elif why in (s.GROW_RING, s.GROW_HEAP):
-                if why == s.GROW_HEAP:
-                    space.grow_heap()
-                structure.space = _copied(space)  # for those that come later
-                F, I, head = space.F.copy(), space.I.copy(), _with_room(head, space)
-        if structure.doubts:
-            doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
-        return out * place.scale + place.shift, np.flatnonzero(codes != s.DONE), doubtful
 
     # --- workspaces -------------------------------------------------------------------------------
 
-    def _place(self, combination: tuple[int, ...]) -> _Place | None:
+    def _built(self, combination: tuple[int, ...]) -> _Place | None:
         """The place at these positions along the joint axes; None if it must be run by itself."""
         values = self.task.grid.values(self.joint, combination)
         space = self._space(values)
@@ -219,15 +156,14 @@ class Trajectories:
         starts = tuple(tuple(g.law.initial.items()) for g in space.at.groups)
         key = (net.flow_names, net.link_names, starts, len(space.F), space.I.tobytes())
         if key not in self.structures:
-            set_alone = all(self._sets(values, space, end) for end in (np.argmin, np.argmax))
-            self.structures[key] = self._structure(space) if set_alone else None
+            alone = self._sets(values, space)
+            self.structures[key] = self._structure(_copied(space)) if alone else None
         structure = self.structures[key]
         if structure is None:
             return None
-        start = space.state.start
-        head = np.concatenate(
-            [space.F[: start("samples")], space.F[start("initial") : start("ring")]]
-        )
+        space.state.budget = pause_after(space.at)
+        fused = self.task.options.get("engine") == "fused" and fits(space.at)
+        address = fused_address(space.at) if fused else 0
         scale, shift = np.ones(len(structure.rows)), np.zeros(len(structure.rows))
         for name, first in structure.first.items():
             variable = name.partition("_")[2]
@@ -236,7 +172,8 @@ class Trajectories:
             elif variable == "utilisation":
                 capacities = [1.0 / link.capacity for link in net.links.values()]
                 scale[first : first + len(net.links)] = capacities
-        return _Place(structure, head, net, scale, shift)
+        hops = max(len(f.route) for f in space.at.flows)
+        return _Place(structure, space, net, address, hops, scale, shift)
 
     def _space(self, values: dict[str, Any]) -> Workspace | None:
         """The workspace at these values of axes; None if the network must be run by itself."""
@@ -254,22 +191,18 @@ class Trajectories:
         tolerances = {k: v if options.get(k) is None else options[k] for k, v in given.items()}
         return Workspace(at, sample_times(options), until, patterns=patterns, **tolerances)
 
-    def _sets(self, values: dict[str, Any], space: Workspace, end: Any) -> bool:
-        """Whether the workspace at the ends of all axes that act alone is `space` with their
+    def _sets(self, values: dict[str, Any], space: Workspace) -> bool:
+        """Whether the workspace at the last values of all axes that act alone is `space` with their
         numbers, as it must be.
         """
-        if not self.alone:
-            return True
-        axes = self.task.grid.axes
-        at = [end(axis.values) if k in self.alone else 0 for k, axis in enumerate(axes)]
+        last = np.array([[len(axis.values) - 1] for axis in self.task.grid.axes])
+        others = self.task.grid.values(self.alone, last[self.alone, 0])
         try:
-            other = self._space(
-                values | self.task.grid.values(self.alone, [at[k] for k in self.alone])
-            )
+            other = self._space(values | others)
         except FluidccError:  # no network: points near it are then told so one by one
             return True
-        given = self.task.given(space.at.net, self.alone, np.array(at)[:, None])
-        (where, (numbers,)), F = _numbers(space, given), space.F.copy()
+        given, F = self.task.given(space.at.net, self.alone, last), space.F.copy()
+        where, (numbers,) = _numbers(space, given)
         F[where] = numbers
         return (
             other is not None
@@ -278,27 +211,37 @@ class Trajectories:
         )
 
     def _structure(self, space: Workspace) -> _Structure:
-        """The structure of a workspace. Where its samples stand is read from numbered ones."""
-        at, options, space = space.at, self.task.options, _copied(space)
-        fused = options.get("engine") == "fused" and fits(at)
+        """The structure of a workspace, which is overwritten: where its samples stand is read from
+        numbered ones.
+        """
         start, stop = space.state.start("samples"), space.state.start("initial")
-        kept = space.F[start:stop].copy()
+        doubtful = None if looks_at_samples(space.at) else doubts(space)
         space.F[start:stop] = np.arange(start, stop)
-        numbered = variables(space, sample_times(options))
-        kinds: list[int] = []
-        rows: list[int] = []
-        first: dict[str, int] = {}
+        numbered = variables(space, sample_times(self.task.options))
+        new = _Structure({}, [], [], doubtful)
         for name in self._names:
             kind, _, variable = name.partition("_")
             found = numbered[_MADE_OF.get(variable, variable)][1][0]
-            first[name] = len(rows)
-            rows += [int(row) for row in found]
-            kinds += [KINDS.index(kind)] * len(found)
-        space.F[start:stop] = kept  # only now: what was read may be a view
-        return _Structure(
-            space, first, np.array(kinds), np.array(rows), fused_address(at) if fused else 0,
-            max(len(f.route) for f in at.flows), None if looks_at_samples(at) else doubts(space),
-        )  # fmt: skip
+            new.first[name] = len(new.rows)
+            new.rows.extend(int(row) for row in found)
+            new.kinds.extend([KINDS.index(kind)] * len(found))
+        return new
+
+
+def _statistics(place: _Place, where: Any, numbers: Any) -> tuple[list[float], list[str]]:
+    """Statistics of a run with some numbers put in, and what makes it doubtful."""
+    space, known = _copied(place.space), place.structure
+    space.F[where], state = numbers, space.state
+    with gathered() as told:
+        _drive(space, float(state.t_end), place.address, _UNSEEN, place.hops)
+    times, count = state.start("sample_time"), int(state.n_samples)
+    if not space.finite():
+        variables(space, space.F[times : times + count])  # says which one
+    values = [
+        statistic(kind, space.F, row, times, count)
+        for kind, row in zip(known.kinds, known.rows, strict=True)
+    ]
+    return values, [*(doubts(space) if known.doubts is None else known.doubts), *told]
 
 
 def _numbers(space: Workspace, given: Parameters) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -328,20 +271,11 @@ def _numbers(space: Workspace, given: Parameters) -> tuple[NDArray[np.int64], ND
 def _copied(space: Workspace) -> Workspace:
     """A workspace of the same numbers, in which another thread may write."""
     new = copy(space)
-    new.F, new.I = space.F.copy(), space.I.copy()
+    new.F, new.I, new.log = space.F.copy(), space.I.copy(), []
     return new
 
 
-def _with_room(head: NDArray[np.float64], space: Workspace) -> NDArray[np.float64]:
-    """The numbers of a place as the workspace takes them, which may have grown since."""
-    start = space.state.start
-    size = start("ring") - start("initial") + start("samples")
-    return np.pad(head, (0, size - len(head)))
-
-
-_trajectories: Kept[Trajectories] = Kept()
-
-
+@lru_cache(maxsize=16)
 def trajectories_of(task: Task) -> Trajectories:
-    """Return what runs the points of a task; all threads share it."""
-    return _trajectories.get(task.token, lambda: Trajectories(task))
+    """Return what runs the points of a task, with the workspaces that are kept."""
+    return Trajectories(task)

@@ -75,7 +75,7 @@ def test_a_sweep_asks_for_no_extra_by_itself(monkeypatch: pytest.MonkeyPatch) ->
     """Work that holds the GIL goes to processes by default: without joblib it stays here."""
     for name in ("joblib", "joblib.externals.loky"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr("fluidcc.sweeps.execute.SMALL", 0.0)
+    monkeypatch.setattr("fluidcc.sweeps.execute.WORTH_WORKERS", 0.0)
     found = fc.sweep(lambda point: point["x"] ** 2, {"x": range(1, 400)})
     assert found["value"].values.tolist() == [k**2 for k in range(1, 400)]
 

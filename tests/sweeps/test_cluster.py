@@ -15,18 +15,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.cli import main
-from fluidcc.sweeps import execute, files
-from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.evaluate import evaluate, probed
-from fluidcc.sweeps.task import empty_piece
+from fluidcc.sweeps import files
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -88,18 +83,6 @@ def client(loop: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
         yield one
 
 
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_bits(client: Any) -> None:
-    net = fc.dumbbell([fc.LDCC], {"capacity": "3 Mbit/s", "delay": "25 ms"})
-    grid = {"beta": np.linspace(0.1, 0.3, 6), "w": [2e4, 3e4]}
-    what: Any = net, grid, ["mean_rate", "equilibrium_rtt"]
-    here = fc.sweep(*what, until=3, executor="serial")
-    there = fc.sweep(*what, until=3, executor=client, chunk=2)
-    assert there.attrs["failed"] == 0
-    for name in ("mean_rate", "equilibrium_rtt"):
-        assert there[name].values.tobytes() == here[name].values.tobytes()
-
-
 def test_settings_for_sweeps_are_settings_of_dask(capsys: pytest.CaptureFixture[str]) -> None:
     """Of this version of it: a name that Dask does not know would do nothing, without a word."""
     main(["dask-config"])
@@ -148,7 +131,7 @@ def on_the_loop(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("on_the_loop")
-def test_the_command_with_a_scheduler(
+def test_the_command_gives_the_same_bits_on_a_cluster(
     client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "sweep.toml"
@@ -186,94 +169,3 @@ def test_no_scheduler(address: str, tmp_path: Path, capsys: Any, monkeypatch: An
     assert "start one with 'dask scheduler'" in said
     assert "\n" not in said
     assert bool(made) is address.startswith("tcp:")
-
-
-def test_workers_of_another_version_are_refused(
-    client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(execute, "versions", lambda: {"fluidcc": "99.0"})
-    with pytest.raises(InvalidInput, match=r"a worker on .* has fluidcc .*, and the sweep 99.0"):
-        fc.sweep(lambda p: p["x"], {"x": [1.0, 2.0]}, executor=client)
-
-
-@pytest.mark.slow
-def test_workers_without_fluidcc_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before they get a job, of which they would die; those that have it are not asked again."""
-
-    def blind(yes: bool) -> None:
-        from importlib import util
-
-        both: Any = util
-        both.seen = getattr(both, "seen", both.find_spec)
-        both.find_spec = (lambda name: None) if yes else both.seen
-
-    client.wait_for_workers(2, timeout=60)  # one that an earlier test has ended comes back
-    monkeypatch.setattr(execute, "_asked", WeakKeyDictionary())
-    client.run(blind, True)
-    try:
-        says = r"worker tcp://.* cannot import fluidcc, nor can 1 more; install it"
-        with pytest.raises(InvalidInput, match=says):
-            fc.sweep(squared, {"x": [1.0, 2.0]}, executor=client)
-    finally:
-        client.run(blind, False)
-    assert fc.sweep(squared, {"x": [1.0, 2.0]}, executor=client).value.values.tolist() == [1.0, 4.0]
-    monkeypatch.setattr(client, "run", None)
-    assert fc.sweep(squared, {"x": [3.0]}, executor=client).value.values.tolist() == [9.0]
-
-
-def squared(point: Any) -> float:
-    time.sleep(0.02)
-    return float(point["x"]) ** 2
-
-
-@pytest.mark.slow
-def test_a_cluster_without_workers_or_without_scheduler_is_told(loop: Any, tmp_path: Path) -> None:
-    with (
-        scheduler(tmp_path, 0) as address,
-        distributed.Client(address, loop=loop, timeout="300s", set_as_default=False) as client,
-        pytest.raises(InvalidInput, match="has no workers; start dask worker"),
-    ):
-        fc.sweep(squared, {"x": [1.0]}, executor=client)
-    with pytest.raises(InvalidInput, match="not connected to a scheduler"):
-        fc.sweep(squared, {"x": [1.0]}, executor=client)
-
-
-@pytest.mark.parametrize("left", [0, None])
-def test_when_a_cluster_goes_away_in_the_middle(
-    left: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without workers it waits for others, and says so; without a scheduler it ends."""
-    monkeypatch.setattr(execute, "PATIENCE", 0.05)
-    late: list[Future[Any]] = []
-    task = probed(make_task(squared, {"x": [2.0]}, None, None, None, {}))
-
-    class Executor:
-        def submit(self, function: Any, *args: Any) -> Future[Any]:
-            late.append(Future())
-            if left is not None:
-                threading.Timer(0.3, lambda: late[-1].set_result(evaluate(task, *args))).start()
-            return late[-1]
-
-    workers = execute.Workers(task, Executor, 1, apart=True, present=lambda: left)
-    found, points, jobs = empty_piece(task.schema, 1), range(1), [execute.Job(0, 0, 1)]
-    if left is None:
-        with pytest.raises(SweepFailed, match="the Dask scheduler is gone"):
-            list(workers.run(points, jobs, found))
-        return
-    with pytest.warns(FluidccWarning, match="has no workers now"):
-        assert list(workers.run(points, jobs, found)) == jobs
-    assert found.values["value"].tolist() == [4.0]
-
-
-@pytest.mark.slow
-def test_a_point_that_kills_its_process_fails_alone(tmp_path: Path) -> None:
-    def measured(point: Any) -> float:
-        if point["x"] == 3.0 and os.getpid() != home:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return float(point["x"])
-
-    home = os.getpid()
-    ds = fc.sweep(measured, {"x": np.arange(6.0)}, executor="processes", workers=1, chunk=3)
-    assert ds.attrs["failed"] == 1
-    assert "its worker died, 2 times" in ds.error.values[3]
-    assert ds.value.values[[0, 1, 2, 4, 5]].tolist() == [0, 1, 2, 4, 5]

@@ -1,19 +1,32 @@
 """Every point is measured once, in chunks that follow from its cost, by whatever workers."""
 
+import os
 import pickle
-from concurrent.futures import Future
+import signal
+import threading
+from concurrent.futures import BrokenExecutor, Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweeps import execute
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.evaluate import probed
-from fluidcc.sweeps.execute import FEWEST, SENDING, SPAN, Workers, _probe, seconds_in_a_chunk
-from fluidcc.sweeps.task import Piece
+from fluidcc.sweeps.evaluate import evaluate, with_schema
+from fluidcc.sweeps.execute import (
+    CHUNK_SECONDS,
+    MIN_CHUNKS,
+    SENDING,
+    Workers,
+    seconds_in_a_chunk,
+    timed,
+)
+from fluidcc.sweeps.store import versions
+from fluidcc.sweeps.task import Piece, empty_piece
 
 
 class Pickling:
@@ -32,9 +45,11 @@ class Pickling:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("executor", ["serial", "threads", "processes", None])
-@pytest.mark.parametrize("chunk", [7, None])
-@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("executor", "chunk", "stored"),
+    [("serial", 7, False), ("serial", None, True), ("threads", 7, True), ("threads", None, False),
+     ("processes", 7, True), (None, 7, False), (None, None, True)],
+)  # fmt: skip
 def test_every_point_once(executor: Any, chunk: Any, stored: bool, tmp_path: Path) -> None:
     log = tmp_path / "log"
 
@@ -56,11 +71,12 @@ def test_every_point_once(executor: Any, chunk: Any, stored: bool, tmp_path: Pat
 def test_a_scheduler_keeps_up_with_a_long_sweep(seconds: float, workers: int) -> None:
     """Half of its time is for sending chunks, unless they would be too few for all to work."""
     here = seconds_in_a_chunk(seconds, workers)
-    assert here == min(SPAN, seconds / (FEWEST * workers))
+    assert here == min(CHUNK_SECONDS, seconds / (MIN_CHUNKS * workers))
     there = seconds_in_a_chunk(seconds, workers, cluster=True)
     chunks = seconds / there
     assert there >= here
-    assert chunks <= FEWEST * workers * (1 + 1e-9) or chunks * SENDING <= 0.51 * seconds / workers
+    few = chunks <= MIN_CHUNKS * workers * (1 + 1e-9)
+    assert few or chunks * SENDING <= 0.51 * seconds / workers
 
 
 def test_the_probe_times_a_block_of_points_after_the_first() -> None:
@@ -73,13 +89,13 @@ def test_the_probe_times_a_block_of_points_after_the_first() -> None:
         return Piece({"a": np.asarray(points, dtype=float)}, seconds=seconds)
 
     found = Piece({"a": np.zeros(5000)})
-    count, cost = _probe(measure, range(100, 5000), found, 100)
+    count, cost = timed(measure, range(5000), range(100, 5000), found)
     assert count == sum(calls) < 5000
     assert calls[:2] == [1, 1]
     np.testing.assert_array_equal(found.values["a"][100 : 100 + count], np.arange(100, 100 + count))
     assert cost == pytest.approx(1e-4, rel=0.1)
     calls.clear()
-    assert _probe(measure, range(3), found, 0)[0] == 3
+    assert timed(measure, range(3), range(3), found)[0] == 3
 
 
 def test_a_task_goes_out_small_with_points_as_a_range() -> None:
@@ -93,9 +109,133 @@ def test_a_task_goes_out_small_with_points_as_a_range() -> None:
 
 
 def test_a_worker_keeps_few_tasks() -> None:
-    for k in range(3 * execute.TASKS):
-        task = probed(make_task(lambda p, k=k: p["x"] + k, {"x": [1.0]}, None, None, None, {}))
+    for k in range(3 * execute.MOST_TASKS):
+        task = with_schema(make_task(lambda p, k=k: p["x"] + k, {"x": [1.0]}, None, None, None, {}))
         worker: Any = Pickling()
         piece = Workers(task, lambda of=worker: of, apart=True).one(range(1))  # type: ignore[misc]
         assert piece.values["value"].tolist() == [1.0 + k]
-    assert len(execute._tasks) <= execute.TASKS
+    assert len(execute._tasks) <= execute.MOST_TASKS
+
+
+class Mortal:
+    """An executor of one worker, which some points kill, as `concurrent.futures` tells it."""
+
+    def __init__(self, deadly: set[float], made: list[Any]) -> None:
+        self.deadly, self.dead = deadly, False
+        made.append(self)
+
+    def submit(self, function: Any, points: Any) -> Future[Any]:
+        if self.dead:
+            raise BrokenExecutor("it is gone")
+        future: Future[Any] = Future()
+        if self.deadly & {float(p) for p in points}:
+            self.dead = True
+            future.set_exception(BrokenExecutor("it has died"))
+        else:
+            future.set_result(function(points))
+        return future
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 4, 16])
+@pytest.mark.parametrize("deadly", [set(), {3.0}, {0.0, 9.0, 10.0}])
+def test_points_that_kill_their_workers_fail_alone(deadly: set[float], chunk: int) -> None:
+    task = with_schema(make_task(lambda p: p["x"], {"x": np.arange(16.0)}, None, None, None, {}))
+    made: list[Any] = []
+    workers = Workers(task, lambda: Mortal(deadly, made))
+    found = empty_piece(task.schema, 16)
+    jobs = [range(k, min(k + chunk, 16)) for k in range(0, 16, chunk)]
+    assert {*workers.run(range(16), jobs, found)} == {*jobs}
+    assert found.errors.keys() == deadly
+    assert all(
+        "its worker died, " in text for why in found.errors.values() for text in why.values()
+    )
+    assert [float(x) for x in found.values["value"] if x == x] == sorted({*range(16)} - deadly)
+    assert len(made) <= 1 + len(deadly) * (2 + np.log2(chunk))
+
+
+@pytest.mark.slow
+def test_a_point_that_kills_its_process_fails_alone() -> None:
+    """In a process of joblib: it dies of two points together, and of one alone."""
+
+    def measured(point: Any) -> float:
+        if point["x"] == 1.0 and os.getpid() != home:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(point["x"])
+
+    home = os.getpid()
+    ds = fc.sweep(measured, {"x": np.arange(3.0)}, executor="processes", workers=1, chunk=2)
+    assert ds.attrs["failed"] == 1
+    assert "its worker died, 2 times" in ds.error.values[1]
+    assert ds.value.values[[0, 2]].tolist() == [0, 2]
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+def squared(point: Any) -> float:
+    return float(point["x"]) ** 2
+
+
+class Client:
+    """What a sweep asks of a Dask client; some of its workers lack the package."""
+
+    scheduler_info, scheduler = None, SimpleNamespace(address="tcp://here:1")
+
+    def __init__(self, workers: str, lacking: str = "", status: str = "running") -> None:
+        self.workers, self.lacking, self.status = workers, lacking, status
+
+    def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys(self.workers, 1)
+
+    def get_executor(self, pure: bool) -> Any:
+        return Pickling()
+
+    def run(self, asked: Any, on_error: str) -> dict[str, bool]:
+        return {name: asked() or name in self.lacking for name in self.workers}
+
+
+def test_a_cluster_must_be_there_and_have_fluidcc() -> None:
+    how: Any = {"x": [1.0, 3.0]}
+    assert fc.sweep(squared, how, executor=Client("abc")).value.values.tolist() == [1.0, 9.0]
+    for client, says in (
+        (Client(""), "tcp://here:1 has no workers; start dask worker"),
+        (Client("a", status="closed"), "not connected to a scheduler; make a new"),
+        (Client("abc", "ca"), "Dask worker a cannot import fluidcc, nor can 1 more; install it"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            fc.sweep(squared, how, executor=client)
+
+
+def test_workers_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = with_schema(make_task(squared, {"x": [1.0]}, None, None, None, {}))
+    workers = Workers(task, Pickling, apart=True)
+    monkeypatch.setattr(execute, "versions", lambda: {**versions(), "NumPy": "99.0"})
+    with pytest.raises(InvalidInput, match=r"a worker on .* has NumPy 99.0, and the sweep"):
+        workers.one(range(1))
+
+
+@pytest.mark.parametrize("left", [0, None])
+def test_when_a_cluster_goes_away_in_the_middle(
+    left: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without workers it waits for others, and says so; without a scheduler it ends."""
+    monkeypatch.setattr(execute, "PATIENCE", 0.05)
+    late: list[Future[Any]] = []
+    task = with_schema(make_task(squared, {"x": [2.0]}, None, None, None, {}))
+
+    class Executor:
+        def submit(self, function: Any, *args: Any) -> Future[Any]:
+            late.append(Future())
+            if left is not None:
+                threading.Timer(0.3, lambda: late[-1].set_result(evaluate(task, *args))).start()
+            return late[-1]
+
+    workers = Workers(task, Executor, 1, apart=True, present=lambda: left)
+    found, points, jobs = empty_piece(task.schema, 1), range(1), [range(1)]
+    if left is None:
+        with pytest.raises(SweepFailed, match="the Dask scheduler is gone"):
+            list(workers.run(points, jobs, found))
+        return
+    with pytest.warns(FluidccWarning, match="has no workers now"):
+        assert list(workers.run(points, jobs, found)) == jobs
+    assert found.values["value"].tolist() == [4.0]

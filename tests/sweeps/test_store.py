@@ -192,12 +192,12 @@ def test_a_store_whose_frame_is_damaged_is_refused(damage: str, tmp_path: Path) 
 
 def test_a_lock_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    (tmp_path / "s" / "lock").mkdir(parents=True)
-    with pytest.raises(InvalidInput, match="its file 'lock' cannot be written"):
+    (tmp_path / "s" / "sweep.lock").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match="its file 'sweep.lock' cannot be written"):
         fc.sweep(lambda p: p["x"], {"x": [1.0]}, store=tmp_path / "s", executor="serial")
 
 
-@pytest.mark.parametrize("name", ["lock", "chunks", "sweep.json", "a/b", "..", "", "x" * 300])
+@pytest.mark.parametrize("name", ["sweep.lock", "chunks", "sweep.json", "a/b", "..", "", "x" * 300])
 def test_a_variable_with_a_name_of_the_stores_own_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="variable .* cannot be kept in a store under this name"):
         fc.sweep(lambda p: {name: p["x"]}, {"x": [1.0]}, store=tmp_path / "s", executor="serial")

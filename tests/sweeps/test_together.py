@@ -8,7 +8,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.evaluate import evaluate, probed, values_at
+from fluidcc.sweeps.evaluate import evaluate, values_at, with_schema
 from fluidcc.sweeps.measures import MEASURES, STABILITY
 
 ALL = [name for name in MEASURES if name.startswith("equilibrium_")]
@@ -39,7 +39,7 @@ GRIDS: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
 def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
-    task = probed(make_task(network(), grid, [*ALL, *JUDGED], None, None, {}))
+    task = with_schema(make_task(network(), grid, [*ALL, *JUDGED], None, None, {}))
     together = evaluate(task, np.arange(task.grid.size))
     for number in range(task.grid.size):
         values, failed, _ = values_at(task, number)
@@ -122,7 +122,7 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(
 
     grid = {"beta": np.linspace(0.1, 0.3, 20), "capacity": np.linspace(2e6, 5e6, 20)}
     measures = ["equilibrium_rate", "stable", "gain_margin"]
-    task = probed(make_task(network(), grid, measures, None, None, {}))
+    task = with_schema(make_task(network(), grid, measures, None, None, {}))
     evaluate(task, np.arange(2))
     built: list[str] = []
     old = fc.Network.with_all

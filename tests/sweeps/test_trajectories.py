@@ -9,9 +9,11 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.numerics.fluid.many import FINAL, MAX, MEAN, MIN, STD, statistic
+from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources import DCCP
 from fluidcc.sweeps.api import WORTH, make_task
-from fluidcc.sweeps.evaluate import evaluate, probed, releases_gil, values_at
+from fluidcc.sweeps.evaluate import evaluate, values_at, with_schema
+from fluidcc.sweeps.execute import best_executor
 from fluidcc.sweeps.measures import KINDS, VARIABLES
 from fluidcc.sweeps.task import Piece, empty_piece
 from fluidcc.sweeps.trajectories import Trajectories, runs_together, trajectories_of
@@ -69,7 +71,7 @@ GRIDS: dict[str, tuple[dict[str, Any], int, int, int]] = {
 def test_runs_together_are_simulate_bit_for_bit(
     grid: dict[str, Any], alone: int, structures: int, left: int
 ) -> None:
-    task = probed(make_task(network(), grid, ALL, 3.0, None, {"samples": 41}))
+    task = with_schema(make_task(network(), grid, ALL, 3.0, None, {"samples": 41}))
     assert runs_together(task)
     points, runs = np.arange(task.grid.size), trajectories_of(task)
     as_alone(task, evaluate(task, points), points)
@@ -84,14 +86,16 @@ def test_each_law_starts_as_it_says() -> None:
     later = replace(fc.LDCC, initial={x: fc.LDCC.initial[x] / 5})
     grid = {"a.law": [fc.LDCC, later], "a.w": [2e4, 3e4, 4e4]}
     net = network().without_flow("b")
-    task = probed(make_task(net, grid, ALL, 2.0, None, {"samples": 41}))
+    task = with_schema(make_task(net, grid, ALL, 2.0, None, {"samples": 41}))
     as_alone(task, evaluate(task, range(6)), range(6))
     assert trajectories_of(task).alone == [1]
 
 
 def test_frozen_delays_too() -> None:
     grid = {"capacity": [2e6, 3e6], "b.start": [0.0, 1.0], "beta": [0.1, 0.2]}
-    task = probed(make_task(network(), grid, ALL, 4.0, None, {"delays": "frozen", "samples": 81}))
+    task = with_schema(
+        make_task(network(), grid, ALL, 4.0, None, {"delays": "frozen", "samples": 81})
+    )
     as_alone(task, evaluate(task, range(8)), range(8))
 
 
@@ -107,27 +111,29 @@ def test_a_long_axis_of_a_parameter_needs_few_workspaces(monkeypatch: pytest.Mon
     monkeypatch.setattr(Trajectories, "_space", counted)
     values = np.random.default_rng(3).permutation(np.linspace(2e4, 4e4, 40))
     grid = {"w": values, "eta": [0.3, 0.4]}
-    task = probed(make_task(network(), grid, "final_rate", 4.0, None, {}))
+    task = with_schema(make_task(network(), grid, "final_rate", 4.0, None, {}))
     piece = evaluate(task, np.arange(task.grid.size))
     assert len(built) <= 6
     as_alone(task, piece, (1, 2 * int(np.argmax(values)), 16, 31, 77))
 
 
-def test_a_window_and_a_ring_that_grows() -> None:
+def test_a_window_and_a_ring_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long feedback lag keeps many steps in the history."""
     laws = {"a": (0.1, 3.0), "b": (1.5, 0.02)}
     flows = {n: {"law": fc.LDCC(eta=eta), "return_delay": d} for n, (eta, d) in laws.items()}
     net = fc.dumbbell(flows, {"capacity": 3e6, "delay": 0.025})
     given = {"b.eta": [1.4, 1.5], "a.beta": [0.1, 0.12]}
     how = {"rtol": 1e-9, "max_step": 0.02}
-    task = probed(make_task(net, given, ["mean_rate", "std_rate"], 12.0, (6, 12), how))
+    grown, grow = [], Workspace.grow_ring
+
+    def noted(space: Workspace) -> bool:
+        grown.append(space)
+        return grow(space)
+
+    monkeypatch.setattr(Workspace, "grow_ring", noted)
+    task = with_schema(make_task(net, given, ["mean_rate", "std_rate"], 12.0, (6, 12), how))
     as_alone(task, evaluate(task, range(4)), range(4))
-    runs = trajectories_of(task)
-    (structure,) = runs.structures.values()
-    before = runs._space({"b.eta": 1.4, "a.beta": 0.1})
-    assert before is not None
-    assert structure is not None
-    assert len(structure.space.F) > len(before.F), "the ring has grown"
+    assert grown, "the ring has grown"
 
 
 def test_a_ramp_deviates_from_its_mean_as_uniform_numbers_do() -> None:
@@ -167,25 +173,29 @@ def test_statistics_of_a_broken_line(kind: int, wanted: float) -> None:
     assert statistic(kind, F, 0, 3, 3) == pytest.approx(wanted, rel=1e-14)
 
 
-def test_threads_do_what_is_compiled_and_processes_the_rest() -> None:
-    """A workspace for nearly every point is most of the work, and holds the GIL."""
-    many = {"capacity": np.linspace(2e6, 4e6, 30), "beta": np.linspace(0.1, 0.2, 30)}
-    assert releases_gil(make_task(network(), many, "mean_rate", 4.0, None, {}))
-    delays = {**many, "a.return_delay": np.linspace(0.02, 0.1, 30), "beta": [0.1, 0.2]}
-    assert not releases_gil(make_task(network(), delays, "mean_rate", 4.0, None, {}))
-    both = make_task(network(), many, ["mean_rate", "critical_eta"], 4.0, None, {})
-    assert not releases_gil(both)
+@pytest.mark.parametrize(
+    ("measure", "short", "long"),
+    [("stable", "threads", "threads"), ("mean_rate", "threads", "processes"),
+     (["mean_rate", "critical_eta"], "processes", "processes"),
+     (lambda point: 1.0, "processes", "processes")],
+)  # fmt: skip
+def test_threads_do_what_is_compiled_and_processes_the_rest(
+    measure: Any, short: str, long: str
+) -> None:
+    pytest.importorskip("joblib")
+    pytest.importorskip("cloudpickle")
+    task = make_task(network(), {"beta": [0.1, 0.2]}, measure, 4.0, None, {})
+    assert best_executor(task, 2.0) == short
+    assert best_executor(task, 200.0) == long
 
 
 def test_threads_share_the_workspaces_of_values() -> None:
     axes = {"capacity": [2e6, 3e6], "w": [2e4, 3e4]}
-    task = probed(make_task(network(), axes, "mean_rate", 2.0, None, {}))
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda _: (trajectories_of(task), evaluate(task, range(4))), range(2)))
-    assert both[0][0] is both[1][0]
+    task = with_schema(make_task(network(), axes, "mean_rate", 2.0, None, {}))
     here = evaluate(task, range(4))
-    for _, piece in both:
-        assert piece.values["mean_rate"].tobytes() == here.values["mean_rate"].tobytes()
+    with ThreadPoolExecutor(2) as pool:
+        for piece in pool.map(lambda _: evaluate(task, range(4)), range(2)):
+            assert piece.values["mean_rate"].tobytes() == here.values["mean_rate"].tobytes()
 
 
 @pytest.mark.parametrize("order", [["a.law", "a.beta"], ["a.beta", "a.law"]])
@@ -208,9 +218,11 @@ def test_many_points_of_many_flows_can_be_run_and_nothing_is_compiled_for_them()
     from numba.core import event
 
     long = {"beta": np.linspace(0.05, 0.2, 40), "eta": np.linspace(0.2, 0.4, 25)}
-    few = probed(make_task(network(), {"count": [1, 2], **long}, "mean_rate", 1.0, None, {}))
+    few = with_schema(make_task(network(), {"count": [1, 2], **long}, "mean_rate", 1.0, None, {}))
     evaluate(few, range(1))
-    task = probed(make_task(network(), {"count": [1, 2, 12], **long}, "mean_rate", 1.0, None, {}))
+    task = with_schema(
+        make_task(network(), {"count": [1, 2, 12], **long}, "mean_rate", 1.0, None, {})
+    )
     assert task.options["engine"] == "array"
     assert task.grid.size >= WORTH
     with event.install_recorder("numba:compile") as compiled:

@@ -12,7 +12,7 @@ import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.sweeps import Refine
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.evaluate import evaluate, probed
+from fluidcc.sweeps.evaluate import evaluate, with_schema
 from fluidcc.sweeps.measures import Point
 from fluidcc.sweeps.trajectories import runs_together
 
@@ -57,7 +57,7 @@ def test_together_says_what_each_result_says(
 ) -> None:
     steady = ["equilibrium_rate", "stable"] if says == SMALL else ["final_rtt"]
     measures = ["mean_rate", *steady]
-    task = probed(make_task(net, grid, measures, 12.0, (6, 12), {"samples": 61}))
+    task = with_schema(make_task(net, grid, measures, 12.0, (6, 12), {"samples": 61}))
     piece = evaluate(task, np.arange(task.grid.size))
     assert runs_together(task)
     assert piece.errors == {}

@@ -1,7 +1,7 @@
 """Where Python enters the compiled solver, with the arrays of a workspace.
 
 What belongs to a run is in its two arrays and nowhere else, and no lock is held, so
-that threads may run many at once; for many runs of one structure in one call see `many`.
+that threads may run many at once.
 """
 
 from __future__ import annotations
