@@ -24,6 +24,9 @@ sources to multiply their rates by MD = r'/r, else to raise each by AI = (r' - r
 within (0.96, 1/0.96) five times in a row, nothing would change any more whoever has what; then MD
 is `forced`, once.
 
+By (4) T_ECF is the longest round trip to a source and T_s, `fluidcc.formulas.ecf.period`; here both
+are given, 160 and 140 ms by default, and a run warns where a source is farther than that.
+
 What the paper does not print is chosen: `forced`, K, a and the inner set point q0; five times in a
 row is taken to mean that both loops rest, so that a link that nobody fills is not disturbed.
 """

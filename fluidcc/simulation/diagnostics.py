@@ -24,6 +24,7 @@ from fluidcc.symbols import (
     offer_min,
     packet,
     pi,
+    plain,
     price,
     reports,
     symbols_of,
@@ -122,6 +123,34 @@ def _unheard(at: Layout) -> list[str]:
     ]
 
 
+def _hasty(at: Layout) -> list[str]:
+    """Routers that report again before what a flow makes of their last report reaches them."""
+    said = []
+    for name, link in at.net.links.items():
+        law = link.law
+        period = next((t.every for t in law.ticks if law.out.get("reports") in t.update), None)
+        if period is None or not period.free_symbols <= {*law.params}:
+            continue
+        every, late = float(period.subs(law.params)), dict[str, float]()
+        for f in at.flows:
+            if name in f.route and used(f.law) & {*reports}:
+                before = f.route[: f.route.index(name)]
+                trip = 2 * (f.access_delay + sum(at.net.links[n].delay for n in before))
+                if trip > every:
+                    late[f.name] = trip
+        if late:
+            worst = max(late, key=late.__getitem__)
+            more = f" (and so for {len(late) - 1} more)" if len(late) > 1 else ""
+            larger = " and ".join(sorted(map(plain, period.free_symbols)))
+            said.append(
+                f"link {name!r} ({law.name}) reports every {every:.4g} s, before what flow "
+                f"{worst!r} makes of a report reaches it, {late[worst]:.4g} s later{more}: give it "
+                f"a larger {larger}, such as the longest of these times and that in which it "
+                "measures, (4) of the ECF paper"
+            )
+    return said
+
+
 def doubts(space: Workspace) -> list[str]:
     """Sentences on what to doubt of a finished run, of which the result's attribute ``warnings``
     consists.
@@ -130,8 +159,8 @@ def doubts(space: Workspace) -> list[str]:
     """
     at = space.at
     return [
-        *foreseen(at), *_by_bytes(at), *_lost(space), *_small_windows(space), *_path_delays(space),
-        *_of_laws(space),
+        *foreseen(at), *_hasty(at), *_by_bytes(at), *_lost(space), *_small_windows(space),
+        *_path_delays(space), *_of_laws(space),
     ]  # fmt: skip
 
 

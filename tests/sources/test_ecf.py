@@ -2,12 +2,15 @@
 max-min, two queues.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sympy import lambdify
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput
+from fluidcc.formulas import ecf
 from fluidcc.symbols import e, e_b, packet, pi, unfold, x_tau
 from tests.sources.networks import marking
 
@@ -179,3 +182,31 @@ def test_dccp_counts_marks_again_a_round_trip_after_it_has_halved(
     assert halving.when.subs(now) == 1
     new = {z: float(f.subs({**now, **fc.DCCP.params})) for z, f in halving.reset.items()}
     assert new == {W: 5, m: 0, last: 0}
+
+
+@pytest.mark.parametrize("rtt", [0.06, 0.2, 0.4])
+def test_with_the_period_of_4_nothing_is_lost_at_any_round_trip(rtt: float) -> None:
+    """The scenario has T_ECF by (4); after the start the queue is kept, and the link is full."""
+    run = fc.scenarios["ecf_fig8"](count=5, rtt=rtt, until=80).simulate(rtol=1e-5)
+    late = run.sel(time=slice(50, None))
+    assert float(late.lost[-1, 0] - late.lost[0, 0]) == 0
+    assert float(late.utilisation.mean()) > 0.99
+    assert "reports every" not in run.attrs["warnings"]
+
+
+def test_far_sources_that_join_near_ones_need_a_longer_period() -> None:
+    """Seven at 300 ms join three at 20 ms: T_ECF of 160 ms is warned of, and loses."""
+    lost = {}
+    for law in (fc.PAQMECF, fc.PAQMECF(T_ECF=ecf.period(0.3, 0.42, 0.02), T_s=0.42)):
+        net = fc.Network().link("aqm", law, capacity=30e6, delay=0.02, buffer=400 * 12000.0)
+        for i in range(10):
+            far, start = (0.01, 0) if i < 3 else (0.15, 20)
+            way: dict[str, Any] = {"route": ["aqm"], "packet": PACKET, "access_delay": far}
+            net.flow(f"s{i}", fc.ECF, start=start, **way)
+        run = fc.simulate(net, 80, samples=801)
+        late = run.sel(time=slice(50, None))
+        lost[law] = float(late.lost[-1, 0] - late.lost[0, 0]) / float(late.entered[-1, 0])
+        warned = "'aqm' (PAQMECF) reports every 0.16 s, before what flow 's3'"
+        assert (warned in run.attrs["warnings"]) == (law is fc.PAQMECF)
+    assert min(lost.values()) == 0
+    assert lost[fc.PAQMECF] > 0.01
