@@ -30,6 +30,7 @@ ldcc: reproduced
     fig8_worst fig8_extremes fig8_reached coexistence_buffers coexistence_crossing
     coexistence_delay_part coexistence_floor coexistence_weight coexistence_starvation
     comparison_gcc_lowest comparison_constant related_ledbat_starves related_ledbat_late
+    related_ledbat_unfair
     related_gcc_starves related_gcc_unfair conservation+
 ldcc: rebuilt
     related_cxtcp_law
@@ -95,7 +96,7 @@ delay_aimd: reproduced
     delay_backoff busy_with_two_round_trips vegas_queue adaptive_backoff flat_part proportional_idle
     coexists busy_over_two_links busy_one_by_one slow_start_runs knee_utilisation knee_of_loss_based
     shorter_epochs knee_losses knee_of_any_number knee_of_any_buffer synchronised+ closed_form+
-    second_flow
+    second_flow losses_below_w0 scales_and_compatible
 delay_aimd: differs
     slow_start_threshold* slow_start_length algorithm_increase* algorithm_threshold* algorithm_cap*
     algorithm_loss_branch* table_one* coefficient* just_empties ratchet_of_one ratchet_buffer*

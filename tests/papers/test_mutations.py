@@ -317,10 +317,17 @@ def far_from_optimal(net: Any) -> Any:
 
 
 UNFAIR = SimpleNamespace(fairness=0.6, rates=np.array([[2.0], [1.0]]))
+ALIKE = SimpleNamespace(
+    rate=DataArray(np.full((2, 2), 5e6), dims=("time", "flow"), coords={"time": [30, 300]})
+)
+ALL_ALIKE = SimpleNamespace(**dict.fromkeys(("htcp_window", "aimd_window"), lambda p, *_: 1 / p))
 BEYOND = SimpleNamespace(rates=np.full((1, 1), 1e3))
 TWO = related.two_flows
 
 OTHERS: list[tuple[str, dict[str, Any], str]] = [
+    ("ldcc.related_ledbat_unfair", {"simulate": lambda *_, **__: ALIKE}, "differs"),
+    ("delay_aimd.scales_and_compatible", {"response": ALL_ALIKE}, "differs"),
+    ("delay_aimd.losses_below_w0", {"fig2": lambda: leaky()}, "differs"),
     # binomial controls beside others
     ("binomial.generic_controls", {"two_flows": lambda m, u: TWO(m, u) * (1 + 1e-9)}, "differs"),
     ("binomial.monotone_steps", {"two_flows": lambda _: TWO("IIAD")}, "differs"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sympy import Eq, limit
 
-from fluidcc.formulas import delay_aimd
+from fluidcc.formulas import delay_aimd, response
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
@@ -256,6 +256,28 @@ def busy_over_two_links() -> Found:
             f"{percent(alone, 2)} of the backoffs alone"
         )
     return reproduced_if(agrees("100 %", min(used)), values, shown="; ".join(shown))
+
+
+def losses_below_w0() -> Found:
+    run = run_of(on_link_2(PlainDelayAIMD(w0=2000)), 40.0)
+    lost, cuts = run.lost[-1].sum().item() / PACKET, len(backoffs(run))
+    full = run.queueing_delay.max().item() > 0.99 * 400 * PACKET / C2
+    return reproduced_if(
+        lost > 0 and cuts > 1 and full and fig2().lost.max() == 0.0, lost=lost, cuts=cuts
+    )
+
+
+def scales_and_compatible() -> Found:
+    ratios = np.array([1e-1, 1e-2, 1e-4, 1e-6, 1e-8])
+    ours, tcp = response.htcp_window(ratios, 0.1), response.aimd_window(ratios, 1.0, 0.5)
+    more = ours / tcp
+    power = np.log(ours[-1] / ours[-2]) / np.log(ratios[-1] / ratios[-2])
+    return reproduced_if(
+        off(more[:2], 1.0) < 1e-9 and rising(more[1:]),
+        named("p = {:g}", ratios, more),
+        more=dict(zip(ratios, more, strict=True)),
+        power=power,
+    )
 
 
 def busy_one_by_one() -> Found:

@@ -58,6 +58,14 @@ def related_ledbat_late() -> Found:
     return reproduced_if(late > first and seen[1] > seen[0], first=first, late=late, seen=seen)
 
 
+def related_ledbat_unfair() -> Found:
+    flows = [{"law": LEDBAT, "start": 0, "initial": {"w": w}} for w in (100, 10)]
+    run = simulate(dumbbell(flows, {"capacity": 1e7, "delay": 0.025}), 300, samples=11)
+    rates = run.rate.sel(time=[30, 300]).values
+    left = rates[:, 0] / rates[:, 1]
+    return reproduced_if(np.all(left > 1) and np.ptp(left) < 0.01 * left[0], rates=rates[1])
+
+
 def related_cxtcp_law() -> Found:
     return proved(*(law_proof(CxTCP, label) for label in CxTCP.claims))
 
