@@ -16,13 +16,13 @@ from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.symbols import nonnegative, positive
 
 __all__ = [
-    "fair_share", "hold_error", "inner_radius", "inner_radius_late", "overhead", "period",
-    "set_point", "v1_radius", "v2_radius",
+    "fair_share", "hold_error", "inner_radius", "inner_radius_late", "overhead",
+    "overhead_period", "period", "set_point", "v1_radius", "v2_radius",
 ]  # fmt: skip
 
 K, T, R, c, size, N, r_max, T_s, dT = positive("K T R c ell N r_max T_s dT")
 n = nonnegative("n")
-omega = positive("omega")
+omega, part = positive("omega part")
 z = Symbol("z")
 _UNITS = {
     T: "s",
@@ -106,6 +106,15 @@ overhead = formula(
     defaults={size: 8 * 56},
     ref="what reports of ell bits to each of N sources every T take [bit/s]; an ICMP packet has "
     "56 bytes",
+)
+overhead_period = formula(
+    "overhead_period",
+    (N, c, part, size),
+    N * size / (part * c),
+    defaults={part: 0.05, size: 8 * 56},
+    ref="the least T_ECF at which reports to N sources take that part of c bit/s [s]: the paper "
+    "names RTCP's 5 %",
+    claims={"it inverts the overhead": Eq(overhead.form.subs(T, N * size / (part * c)), part * c)},
 )
 _x = omega * T / 2
 hold_error = formula(

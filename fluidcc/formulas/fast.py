@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Eq, sqrt, symbols
 
-from fluidcc.base.arguments import explained, shown, whole
+from fluidcc.base.arguments import explained, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.symbols import nonnegative, positive
 
 __all__ = [
     "Arrivals", "arrival_recursion", "corrected_delay", "drain_time", "equilibrium_rates",
-    "estimate_capacity", "estimate_flows", "newcomer_backlog", "probe_backlog",
-    "rate_reduction_threshold", "rtt_change", "unfairness",
+    "estimate_capacity", "estimate_flows", "flows_together", "newcomer_backlog", "probe_backlog",
+    "rate_reduction_threshold", "rates_of_errors", "rtt_change", "unfairness",
 ]  # fmt: skip
 
 n = nonnegative("n")
-alpha, C, t_eps, x0, d_hat = positive("alpha C t_eps x0 d_hat")
+alpha, C, t_eps, x0, d_hat, m = positive("alpha C t_eps x0 d_hat m")
 theta, delta_r = symbols("theta delta_r", real=True, nonzero=True)
 
 _b0 = alpha * (1 + sqrt(1 + 4 * n)) / 2
@@ -84,6 +84,7 @@ rate_reduction_threshold = formula(
 
 # --- the estimator of Section IV ------------------------------------------------------------------
 
+_C_over = C / x0
 _a = theta * t_eps / delta_r  # the newcomer's share of the capacity is 1/a
 _same_sign = Bound(
     _a >= 1, "a probe of share theta for t_eps changes the round trip by at most theta t_eps"
@@ -140,6 +141,21 @@ probe_backlog = formula(
     domain=(_below,),
     ref="what the probe adds to the queue [packet]; room for it is needed if theta < 0, and it "
     "must be there to be taken away if theta > 0; x0 in packets/s",
+)
+
+flows_together = formula(
+    "flows_together",
+    (m, x0, C),
+    _C_over * (_C_over - m) / m,
+    domain=(Bound(m * x0 <= C, "m newcomers of rate x0 have at most the whole link"),),
+    ref="Section II, the number of flows that know their delays [1] among which each of m "
+    "newcomers at once has the rate x0; x0 and C in packets/s",
+    claims={
+        "the rates fill the link": Eq(
+            m / _C_over + (_C_over * (_C_over - m) / m) / (_C_over + _C_over * (_C_over - m) / m),
+            1,
+        ),
+    },
 )
 
 # --- arrivals one after the other -----------------------------------------------------------------
@@ -214,6 +230,47 @@ def arrival_recursion(m: int, C: Any, alpha: Any) -> Arrivals:
             met[j + 1] = met[j] + own
     last = met[-1] + own
     return Arrivals(wanted * np.append(met[1:], last), rate)
+
+
+@explained
+def rates_of_errors(errors: Any, C: Any, alpha: Any) -> Arrivals:
+    """Return the backlog and the rates where flows take too much for propagation, by (2).
+
+    Parameters
+    ----------
+    errors : array_like (n,)
+        What each flow takes for propagation less what it is [s], d^ - d.
+    C : float or str
+        Capacity [packet/s].
+    alpha : float or str
+        What a flow wants in the queue [packet].
+
+    Returns
+    -------
+    Arrivals
+        ``backlog`` [packet], a number, and ``rate`` [packet/s] (n,): alpha/(b/C - errors), which
+        add up to C.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no flow, or `C` or `alpha` is not one positive number.
+
+    Examples
+    --------
+    >>> backlog, rate = rates_of_errors([0, 0.004], 12500.0, 50.0)
+    >>> rate.round(1).tolist()
+    [4774.6, 7725.4]
+    """
+    off = np.atleast_1d(numbers(errors, "rates_of_errors: errors", "an array of seconds"))
+    capacity, wanted = _given(C, alpha)
+    if off.ndim != 1 or not off.size or np.ndim(capacity) or np.ndim(wanted):
+        raise InvalidInput(
+            "rates_of_errors takes the errors of one flow after the other, and one C and one alpha"
+        )
+    gaps = (off.max() - off) * capacity / wanted
+    own = _newcomer_part(gaps)
+    return Arrivals(wanted * own + off.max() * capacity, capacity / (gaps + own))
 
 
 def _newcomer_part(gaps: NDArray[np.float64]) -> float:

@@ -59,6 +59,7 @@ def test_printed_numbers() -> None:
     assert ecf.set_point(100, 12000, 30e6) == pytest.approx(0.04)
     assert round(ecf.overhead(5, 0.16) / 1e3) == 14
     assert round(ecf.overhead(100, 0.52) / 1e3) == 86
+    assert ecf.overhead(100, ecf.overhead_period(100, 30e6)) == pytest.approx(0.05 * 30e6)
     assert ecf.period(0.02, 0.14, 0.02) == pytest.approx(0.16)
     assert ecf.period("20 ms", "131 ms", "20 ms") == pytest.approx(0.16)
     np.testing.assert_allclose(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import fast
 
 flows = st.integers(1, 500)
@@ -81,3 +82,20 @@ def test_capacities_are_in_packets_a_second_as_numbers_and_as_text() -> None:
     assert np.array_equal(text, plain)
     for formula in (fast.equilibrium_rates, fast.rate_reduction_threshold, fast.arrival_recursion):
         assert re.search(r"^ *C : .*\n.*\[packet/s\]", formula.__doc__ or "", re.MULTILINE)
+
+
+def test_rates_at_any_errors_are_those_of_the_recursion_and_of_newcomers_at_once() -> None:
+    C, alpha = 12500.0, 50.0
+    backlog, rate = fast.arrival_recursion(4, C, alpha)
+    met = np.array([0.0, *backlog[:-1]]) / C
+    found = fast.rates_of_errors(met, C, alpha)
+    assert found.rate == pytest.approx(rate[-1])
+    assert found.backlog == pytest.approx(backlog[-1])
+    for n, m in ((4, 2), (9, 3), (5, 1)):
+        errors = [0.0] * n + [n * alpha / C] * m
+        queue, rate = fast.rates_of_errors(errors, C, alpha)
+        assert rate == pytest.approx(alpha / (queue / C - np.array(errors)))
+        assert rate.sum() == pytest.approx(C)
+        assert fast.flows_together(m, rate[-1], C) == pytest.approx(n)
+    with pytest.raises(InvalidInput, match="one flow after the other"):
+        fast.rates_of_errors([], C, alpha)

@@ -11,7 +11,7 @@ import pytest
 from sympy import Rational, limit, symbols
 
 from fluidcc.base.errors import InvalidInput, NotFinite, UnitsError
-from fluidcc.formulas import binomial, delay_aimd, ecf, fast, gcc, response
+from fluidcc.formulas import binomial, delay_aimd, ecf, fast, gcc, ldcc, response
 from fluidcc.formulas._formula import Bound, Formula, deficit
 from fluidcc.laws.prove import Proof, prove
 from fluidcc.symbols import plain
@@ -25,7 +25,7 @@ def formulas(*rooms: Any) -> list[Formula]:
 
 
 FORMULAS = formulas(binomial, response, delay_aimd, fast)
-OTHERS = formulas(ecf, gcc)
+OTHERS = formulas(ecf, gcc, ldcc)
 INSIDE = {
     "k": 0.4, "l": 0.8, "lam": 0.3, "sigma": 0.6, "U": 3.0, "C": 6.0, "n": 2.0, "R": 0.7,
     "alpha": 1.1, "beta": 0.4, "mtu": 12e3, "rtt": 0.1, "m_I": 20.0, "m_D": 3.0, "p": 0.01,
@@ -33,7 +33,7 @@ INSIDE = {
     "t_eps": 0.1, "delta_r": -0.02, "x0": 2.0, "d_hat": 1.3, "tau0": 0.2, "RTT_min": 3.1,
     "RTT_max": 4.0, "cwnd": 9.0, "offset": 1.0, "gamma": 0.3, "Delta": 2.0, "tau0_bar": 0.2,
     "coefficient": 0.25, "T_near": 0.04, "T_far": 0.1, "trickle": 0.01, "left": 0.1, "w_low": 38.0,
-    "w_high": 83e3, "p_low": 1e-3, "p_high": 1e-7,
+    "w_high": 83e3, "m": 1.5, "p_low": 1e-3, "p_high": 1e-7,
 }  # fmt: skip
 
 
