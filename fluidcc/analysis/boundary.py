@@ -287,7 +287,7 @@ def stability_boundary(
     other = knob(point, along)
     if both := {p.name for p in turned.members} & {p.name for p in other.members}:
         raise InvalidInput(
-            f"along is {along!r}, but {name!r} turns {min(both)} already; give another parameter"
+            f"along is {along!r}, but {name!r} varies {min(both)} already; give another parameter"
         )
     middle = other.value(point)
     if middle <= 0:

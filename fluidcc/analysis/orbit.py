@@ -524,11 +524,10 @@ def limit_cycle(
     Newton's method on the return map; then one cycle is integrated by Gauss-Lobatto quadrature
     between all points where anything is not smooth.
 
-    The run until then is of lesser accuracy, 1e-6. What an ack clock loses of the data in flight in
-    such a run it would never find again, so they are counted anew, from the history, wherever the
-    search goes on from. Not those of flows that were on before: beside data of their past, what is
-    their own is not known, and with an ack clock the period may be off by 1e-6 of itself, which
-    ``error`` does not show. Give such a flow its last start alone.
+    The run until then is of lesser accuracy, 1e-6. Rounding in the number of packets in flight
+    would persist, so it is recomputed at each restart. For flows with several starts it cannot be,
+    and with an ack clock the period may be off by 1e-6 of itself, which ``error`` does not show.
+    Give such a flow its last start alone.
 
     Parameters
     ----------
@@ -597,9 +596,8 @@ def limit_cycle(
         found = settled(Approach(net, Effort(most, bar), max(0.1 * rtol, 1e-12), longest), tol)
     if found.error > tol:
         warn(
-            f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes "
-            "from cycle to cycle falls no more, or not within max_steps; a smaller rtol, or a "
-            "larger max_steps, may show more of it",
+            f"the limit cycle converged only to {found.error:.1e} (tol={tol:g}); try a smaller "
+            "rtol or a larger max_steps",
             stacklevel=3,
         )
     section = replace(found.section, effort=Effort(_UNLIMITED))

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
 INTERVAL = 0.25  # seconds between two looks of the bar
-FORMAT = "{l_bar}{bar}| {n:.4g} of {total:.4g} s [{elapsed} so far, {remaining} to go]"
-BARE = "{l_bar}{bar}| [{elapsed} so far]"  # for what has steps of no even length
+FORMAT = "{l_bar}{bar}| {n:.4g} of {total:.4g} s [{elapsed} elapsed, {remaining} to go]"
+BARE = "{l_bar}{bar}| [{elapsed} elapsed]"  # for what has steps of no even length
 
 
 _here = threading.local()
@@ -153,7 +153,7 @@ def patiently(about: str) -> Iterator[None]:
     def show(before: float) -> None:
         if done.wait(INTERVAL):
             return
-        with Progress(1.0, about=about, form="{desc} [{elapsed} so far]", waited=before) as bar:
+        with Progress(1.0, about=about, form="{desc} [{elapsed} elapsed]", waited=before) as bar:
             while not done.wait(INTERVAL):
                 bar.reach(0.0)
 

@@ -45,13 +45,13 @@ formula = partial(Formula, units=_UNITS)
 _Z = "z = sigma U**(l - 1)"
 _below_one = Bound(
     z < 1,
-    "the rate would fall to zero or below; see (29), the limit of U is ",
+    "the rate would fall to zero or below; (29) limits U to ",
     sigma ** (1 / (1 - l)),
     _Z,
 )
 _shared = Bound(
     z.subs(SHARE) < 1,
-    "the rate would fall to zero or below; by (29) the limit of n is ",
+    "the rate would fall to zero or below; (29) limits n to ",
     C * sigma ** (1 / (l - 1)),
     "z = sigma (C/n)**(l - 1)",
 )

@@ -173,8 +173,8 @@ class Network:
             Names of the links, in order.
         start, stop : float, str or list of these, optional
             When it is on [s]; lists of equal length for a flow that starts and stops more than
-            once. Default: always, also before time 0; but one with an ack clock begins then, with
-            nothing under way.
+            once. Default: on for all times. Ack-clocked flows start at time 0 with nothing in
+            flight.
         access_delay : float or str
             Propagation delay from the source to the queue of its first link [s].
         return_delay : float or str, optional

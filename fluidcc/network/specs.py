@@ -146,7 +146,10 @@ def initial_states(
                 f"{what} is {value:g} {unit}; {law.name} keeps it between {low:g} and {high:g}"
             )
         if z.is_positive and value == 0:
-            raise InvalidInput(f"{what} is 0; {law.name} needs a positive value")
+            raise InvalidInput(
+                f"{what} is 0; {law.name} needs a positive value, as its symbol was declared "
+                "positive=True; declare it nonnegative=True if it may be 0"
+            )
         values[name] = value
     return values
 

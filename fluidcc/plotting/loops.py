@@ -31,8 +31,8 @@ def _report(of: Any) -> Any:
     if isinstance(of, Network):
         return stability(of)
     raise InvalidInput(
-        f"a network or the result of fluidcc.stability is drawn, not {shown(of)}; give one of the "
-        f"two, or a DelayLTI, for nyquist and bode a return ratio"
+        f"give a Network or a StabilityReport, or a DelayLTI (for nyquist and bode a return "
+        f"ratio), not {shown(of)}"
     )
 
 

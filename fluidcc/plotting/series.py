@@ -135,8 +135,8 @@ def compare(
         names = several(labels, "labels")
     if not 2 <= len(runs) <= len(STYLES) or len(names) != len(runs):
         raise InvalidInput(
-            f"two to {len(STYLES)} runs are compared, with a label for each; given are {len(runs)} "
-            f"and {len(names)}"
+            f"compare takes 2 to {len(STYLES)} runs and as many labels; it got "
+            f"{len(runs)} and {len(names)}"
         )
     for run in runs:
         require_result(run)

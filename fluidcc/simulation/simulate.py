@@ -90,9 +90,8 @@ def simulate(
     seed : int
         Seed of the random generator of modulated flows.
     first_step, max_step : float, optional
-        Bounds of the step size [s]; `max_step` may ask for 10^8 steps. Give it where a law has a
-        time of its own, such as cos(t) in the flow of a state that is held at a bound: steps are
-        not chosen by what is held.
+        Bounds of the step size [s]. Set `max_step` if a law depends on time explicitly while its
+        state is at a bound; the step control does not see such terms. At most 10^8 steps.
     engine : {"auto", "array", "fused"}
         ``"array"`` runs every network at once; ``"fused"`` compiles its structure first, once for
         a few seconds, and is then about twice as fast on small networks. They differ in the last
@@ -124,12 +123,11 @@ def simulate(
     Warns
     -----
     FluidccWarning
-        If a flow waits for reports of routers, and none on its route makes any; if a law jumps at
+        If a flow needs router feedback that no link on its route sends; if a law jumps at
         any ratio of losses or marks above 0, over a link whose ratio is hardly ever 0
         (`fluidcc.AIMD` over `fluidcc.PI`); after ten seconds, if the run will take more than an
-        hour. What else makes a result doubtful, such as windows of few packets or flows that ignore
-        losses, stands in the attribute ``warnings`` of the
-        dataset.
+        hour. Other caveats, such as windows of few packets or flows that ignore losses, are in
+        ``run.attrs["warnings"]``.
 
     Raises
     ------
@@ -470,14 +468,14 @@ def _too_many_steps(space: Workspace) -> StepCollapse:
 
 
 def _event_failure(space: Workspace, at: Layout, code: int) -> SolverError:
-    """A jump without end, or a time that is none."""
+    """Zeno jumps, or an event time that is not finite."""
     row, time = space.event_rows[int(space.state.where)], space.state.t
     what = event_of(at, row)
     if code == s.ZENO:
         return Zeno(
-            f"{what} happens without end at {time:.9g} s: its reset leaves its condition true, or "
-            "ever faster jumps "
-            "pile up; give it a refractory time, or once=True"
+            f"at {time:.9g} s {what} repeats without time advancing: its condition is still true "
+            "after the reset, or ever faster jumps accumulate; give it a refractory time, or "
+            "once=True"
         )
     value, jump = space.state.rule_result[0], what.kind == "jump"
     return NotFinite(

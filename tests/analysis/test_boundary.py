@@ -87,7 +87,7 @@ def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
          r"along_bounds of capacity are 2e\+06 to 3e\+06 bit/s, but it is 1e\+06 bit/s"),
         (_one(), ["eta", (2, 1)], InvalidInput, r"bounds of eta are \(2, 1\)"),
         (_one(), ["eta", None, "flow1.eta"], InvalidInput,
-         "along is 'flow1.eta', but 'eta' turns flow1.eta already"),
+         "along is 'flow1.eta', but 'eta' varies flow1.eta already"),
     ],
 )  # fmt: skip
 def test_bounds_and_names(net: fc.Network, given: Any, error: Any, says: str) -> None:

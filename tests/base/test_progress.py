@@ -101,7 +101,7 @@ def test_work_of_unknown_length_says_what_it_is(
     monkeypatch.setattr(progress, "_waited", 0.0)
     with patiently("compiling fun"):
         time.sleep(0.5)
-    assert ("compiling fun [00:00 so far]" in screen.getvalue()) is (patience < 1)
+    assert ("compiling fun [00:00 elapsed]" in screen.getvalue()) is (patience < 1)
 
 
 @pytest.mark.slow

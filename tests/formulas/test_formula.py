@@ -95,8 +95,8 @@ def test_arrays_broadcast() -> None:
 
 WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: binomial.efficiency(0, 1, 1.5, 100), "z = sigma"),
-    (lambda: binomial.efficiency_n(0.5, -0.5, 0.5, 100, 159), "limit of n is 158.74"),
-    (lambda: binomial.efficiency(1, 0, 0.5, 0.4), "limit of U is 0.5"),
+    (lambda: binomial.efficiency_n(0.5, -0.5, 0.5, 100, 159), "limits n to 158.74"),
+    (lambda: binomial.efficiency(1, 0, 0.5, 0.4), "limits U to 0.5"),
     (lambda: binomial.max_flows(2, 0.1, 3), "l is 2 .* at most 1"),
     (lambda: binomial.max_flows(1, 1.0, 3), "below 1: with l = 1"),
     (lambda: binomial.iscc_parameters(-1.5, 2, 1e6, 20, 1.5), "at least 2"),

@@ -94,5 +94,5 @@ def test_a_return_ratio_of_ones_own_is_drawn_smoothly() -> None:
 
 
 def test_only_networks_and_reports_are_drawn() -> None:
-    with pytest.raises(InvalidInput, match="is drawn, not 3; give one of the two"):
+    with pytest.raises(InvalidInput, match="give a Network or a StabilityReport.*, not 3"):
         fc.plot.nyquist(3)

@@ -95,7 +95,7 @@ def test_runs_are_compared_in_one_picture(one_link: Any) -> None:
     assert ax.get_ylim()[0] == 0
     assert ax.get_ylim()[1] > drawn["b, twice"].get_ydata().max()
     for runs, labels in (([one_link], None), ([one_link] * 2, ["a"]), ([one_link] * 5, None)):
-        with pytest.raises(InvalidInput, match="two to 4 runs are compared, with a label for each"):
+        with pytest.raises(InvalidInput, match="compare takes 2 to 4 runs and as many labels"):
             fc.plot.compare(*runs, labels=labels)
     with pytest.raises(UnknownName, match="no variable 'rte'"):
         fc.plot.compare(one_link, faster, variable="rte")

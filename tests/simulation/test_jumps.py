@@ -201,7 +201,7 @@ def test_jumps_set_one_another_off_at_the_same_instant() -> None:
 
 @pytest.mark.parametrize("reset", [{x: x / 2}, {z: z}])
 def test_jumps_without_end_are_refused(reset: dict[Any, Any]) -> None:
-    with pytest.raises(Zeno, match=r"jump 0 of flow 'f' \(Clock\) .* at 0\.5 s.*refractory"):
+    with pytest.raises(Zeno, match=r"at 0\.5 s jump 0 of flow 'f' \(Clock\) .*refractory"):
         simulate(alone(clocked(Jump(z - P, reset))), 3)
 
 
@@ -218,7 +218,7 @@ def test_ever_faster_jumps_are_refused() -> None:
     ds = simulate(net, 2.9)
     times = jumps(ds).time.values
     np.testing.assert_allclose(times, 3 - 2 ** (1.0 - np.arange(len(times))), atol=1e-9)
-    with pytest.raises(Zeno, match="Ball.* at 3 s"):
+    with pytest.raises(Zeno, match="at 3 s .*Ball"):
         simulate(net, 4)
 
 

@@ -16,7 +16,7 @@ from fluidcc.base.progress import Progress
 from fluidcc.sweeps.execute import BAR
 
 SHOWN = re.compile(
-    r"sweep: *\d+%.* of 30 points \[ *[\d.]+(points/s|s/points).*, \d\d:\d\d so far, .* to go\]"
+    r"sweep: *\d+%.* of 30 points \[ *[\d.]+(points/s|s/points).*, \d\d:\d\d elapsed, .* to go\]"
 )
 
 

@@ -322,8 +322,8 @@ def called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
 def _require_takes(what: str, function: Any, count: int) -> None:
     if not _takes(function, count):
         raise InvalidInput(
-            f"{what} cannot be called with {count} arguments, as it will be; see solve_dde for "
-            f"its form"
+            f"{what} must accept {count} arguments, with which it is called; see solve_dde for its "
+            f"form"
         )
 
 
