@@ -437,7 +437,12 @@ _BY = {
 
 def calls(paper: str, item: str, row: str) -> str:
     """Return the formulas, laws and figures of an item, or else its first row."""
-    found = []
+    called = {"binomial": [fc.synchronized, fc.formulas.binomial.monotonic_convergence]}
+    found = [
+        f"fc.{'formulas.binomial.' if 'formulas' in one.__module__ else ''}{one.__name__}"
+        for one in called.get(paper, ())
+        if item in mentioned(inspect.getdoc(one) or "")
+    ]
     for room in (getattr(fc.formulas, paper, None), sources, links):
         for name in getattr(room, "__all__", ()):
             thing = getattr(room, name)
