@@ -443,8 +443,8 @@ def sampled_stability(
     Of routers there are two loops, both from the laws' own updates. That of `fluidcc.PAQMECF` and
     `fluidcc.PAQMECF2` with sources of `fluidcc.ECF` is taken where rates are max-min fair and each
     filled queue is at its aim; it is the loop of rate decreases, applied fully; the stall rule is
-    left out because it has no equilibrium. That of `fluidcc.PAQMDrop` is the one under constant rates
-    above its capacity.
+    left out because it has no equilibrium. That of `fluidcc.PAQMDrop` is the one under constant
+    rates above its capacity.
 
     Parameters
     ----------
