@@ -54,7 +54,7 @@ PATIENCE = 10.0  # seconds without a result after which it is asked whether a cl
 MOST_WORKERS = 10_000  # more threads or processes than any machine has room for
 BAR = (
     "{l_bar}{bar}| {n:.0f} of {total:.0f} points "
-    "[{rate_noinv_fmt}, {elapsed} so far, {remaining} to go]"
+    "[{rate_noinv_fmt}, {elapsed} elapsed, {remaining} to go]"
 )
 # what a future raises when its worker has died; Dask's are named, since it need not be there
 LOST = {"BrokenExecutor", "KilledWorker", "FutureCancelledError", "CancelledError",

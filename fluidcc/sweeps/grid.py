@@ -172,8 +172,8 @@ def _spread(given: Mapping[str, Any], unit: str, what: str) -> tuple[float, ...]
     unknown = set(given) - {"from", "to", "points", "scale"}
     if unknown or not {"from", "to", "points"} <= set(given):
         raise InvalidInput(
-            f"{what} is {shown(dict(given))}; give from, to, points and, if it is to be 'log', "
-            "scale"
+            f"{what} is {shown(dict(given))}; give the keys from, to and points, and scale='log' "
+            "for even ratios"
         )
     low, high = (to_si(given[key], unit, f"{key!r} of {what}") for key in ("from", "to"))
     count, scale = given["points"], given.get("scale", "linear")

@@ -27,7 +27,7 @@ FEW = 4  # lags: so many carry every discontinuity on as far as the order of the
 _EPS = float(np.finfo(float).eps)
 _PAUSE = 0.2  # seconds between two returns to Python
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
-_FORM = "{l_bar}{bar}| t = {n:.4g} of {total:.4g} [{elapsed} so far, {remaining} to go]"
+_FORM = "{l_bar}{bar}| t = {n:.4g} of {total:.4g} [{elapsed} elapsed, {remaining} to go]"
 _STORE = 64  # pieces and points that there is room for at first
 _ZEROS = 128  # that one step may have
 PROBES = 1000  # of an interval where errors tell nothing
@@ -119,7 +119,7 @@ def solve_many(problems: list[Problem], workers: int | None) -> list[DdeResult]:
         plain = any(f is not None and not is_compiled(f.function) for f in problems[0].functions)
         workers = 1 if plain else len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count()
     stop = threading.Event()
-    form = "{l_bar}{bar}| {n:.0f} of {total:.0f} [{elapsed} so far, {remaining} to go]"
+    form = "{l_bar}{bar}| {n:.0f} of {total:.0f} [{elapsed} elapsed, {remaining} to go]"
     with (
         Progress(len(problems), about="solve_dde", form=form, unit="runs") as bar,
         ThreadPoolExecutor(workers) as pool,
