@@ -32,10 +32,11 @@ MEANING = {
     "differs": "true only with a change or a condition; by how much and why is said",
     "refuted": "false; the counterexample is given",
     "not given": "the paper prints nothing to compare with; what was taken is said",
-    "out of a fluid's reach": "packets are needed",
+    "needs a packet-level model": "a fluid has no packets; what it gives instead is beside it",
+    "not a fluid's question": "nothing in it can be computed",
 }
 VERDICTS = tuple(MEANING)
-PROVED, REPRODUCED, REBUILT, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH = VERDICTS
+PROVED, REPRODUCED, REBUILT, DIFFERS, REFUTED, NOT_GIVEN, NEEDS_PACKETS, NO_QUESTION = VERDICTS
 
 _WORDS = printed.Words()
 _PAPERS = ("ldcc", "binomial", "fast", "delay_aimd", "ecf")
@@ -132,12 +133,12 @@ class Claim:
 
     @property
     def test(self) -> Callable[[], Found]:
-        """The function that tests it; what lies outside of all models has none."""
+        """The function that tests it; what lies outside of all models is only named."""
         if self.room == "outside":
-            return out_of_reach
+            return partial(found, self.computed)
         module = import_module(f"fluidcc.papers.{self.paper}.{self.room}")
-        found: Callable[[], Found] = getattr(module, self.id.split(".")[1])
-        return found
+        test: Callable[[], Found] = getattr(module, self.id.split(".")[1])
+        return test
 
     def check(self) -> Outcome:
         """Compute the outcome, anew each time."""
@@ -228,8 +229,8 @@ def found(verdict: str, *tables: Mapping[str, Any], **words: Any) -> Found:
 
 not_given = partial(found, NOT_GIVEN)
 """Of a claim for which the paper prints no value to compare with."""
-out_of_reach = partial(found, OUT_OF_REACH)
-"""Of a claim that needs packets."""
+needs_packets = partial(found, NEEDS_PACKETS)
+"""Of a claim about single packets."""
 
 
 def _verdict_if(good: str, bad: str) -> Callable[..., Found]:

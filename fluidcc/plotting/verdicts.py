@@ -22,7 +22,8 @@ _VERDICTS = {
     "differs": "#f9a825",
     "refuted": "#c62828",
     "not given": "#9e9e9e",
-    "out of a fluid's reach": "#cfcfcf",
+    "needs a packet-level model": "#cfcfcf",
+    "not a fluid's question": "#e8e8e8",
 }
 
 

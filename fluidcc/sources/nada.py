@@ -52,7 +52,7 @@ NADA = Source(
     upper={R: R_max},
     initial={R: 0.1 * R_max, x: 0, delta: 0},
     claims={
-        "V-C OWD_eq = R_MAX OWD_min/R_eq": Steady(
+        "V-D OWD_eq = R_MAX OWD_min/R_eq": Steady(
             Eq(e, R_max * (e - delta) / R), given={pi: 0, R_min: 0, weight: 1}
         ),
         "weighted shares": Steady(Eq((R - R_min) * (e + d_L * pi),

@@ -49,8 +49,10 @@ ldcc: not given
     penalty_curves conservatism+ initial_rates fig5_settling propagation_vectors* coexistence_values
     coexistence_static* comparison_r_max comparison_gcc_parameters comparison_gcc_cycle
     related_cxtcp_coexists kilobyte*
-ldcc: out of a fluid's reach
-    packets coexistence_packets sketches retransmissions
+ldcc: needs a packet-level model
+    packets coexistence_packets retransmissions
+ldcc: not a fluid's question
+    sketches
 binomial: proved
     windows_and_rates tcp_friendly_aimd decrease_lowers_the_sum fairness_of_a_decrease
     slope_of_a_decrease rates_stay_positive slope_of_an_increase binomial_fairness
@@ -74,9 +76,11 @@ binomial: refuted
     iscc_of_n* too_aggressive
 binomial: not given
     cycles_to_fair
-binomial: out of a fluid's reach
+binomial: needs a packet-level model
     bandwidth_estimates testbed testbed_in_a_network powers_column efficiency_column
-    early_drops_and_fairness sketches atm packet_pairs diffserv video slow_start
+    early_drops_and_fairness atm packet_pairs video
+binomial: not a fluid's question
+    sketches diffserv slow_start
 fast: proved
     dynamics rest met_queue newcomer_rate old_rate backlog unfairness_order drains_in_time threshold
     threshold_order pause_length probe flows capacity_estimate corrected rest_of_the_queue+
@@ -88,7 +92,7 @@ fast: differs
     exact_iff* simultaneous* unfair_until_the_probe* reduction_over_n* estimator_in_bursts*
 fast: not given
     decoded* settings* parking_lot stabilizes*
-fast: out of a fluid's reach
+fast: needs a packet-level model
     packets
 delay_aimd: proved
     busy_link ratchet_form threshold_between knee_independent+
@@ -103,7 +107,7 @@ delay_aimd: differs
     ratchet_of_ten drains rtt_unfairness slow_start_exit knee_delay rise_epochs* converges*
 delay_aimd: refuted
     increase_minimum*
-delay_aimd: out of a fluid's reach
+delay_aimd: needs a packet-level model
     testbed
 ecf: proved
     inner_eigenvalues+
@@ -118,8 +122,10 @@ ecf: differs
     poisson_fairness tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red tcp_queue
 ecf: not given
     report_period increase_limit stall*
-ecf: out of a fluid's reach
-    granularity drop_ratios dccp_fairness sketches messages
+ecf: needs a packet-level model
+    granularity drop_ratios dccp_fairness messages
+ecf: not a fluid's question
+    sketches
 """
 
 

@@ -27,7 +27,7 @@ from fluidcc.papers.model import (
     Found,
     differs_if,
     law_proof,
-    out_of_reach,
+    needs_packets,
     proof,
     proved,
     refuted_if,
@@ -271,7 +271,7 @@ def growth_column() -> Found:
 
 def powers_column() -> Found:
     fits = {name: _power(table_losses(name)) for name in TABLE}
-    return out_of_reach(fits=fits, same="the same" if falling(fits.values()) else "another")
+    return needs_packets(fits=fits, same="the same" if falling(fits.values()) else "another")
 
 
 def _power(losses: dict[int, float]) -> float:
@@ -287,7 +287,7 @@ def efficiency_column() -> Found:
              for m in TABLE}
             for k in (0, LATE)
         )  # fmt: skip
-    return out_of_reach(at_once=at_once, late=late)
+    return needs_packets(at_once=at_once, late=late)
 
 
 RED = AdaptiveREDDrop(min_th=0.01, max_th=0.03)

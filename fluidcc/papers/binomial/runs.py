@@ -13,7 +13,7 @@ from fluidcc.base.errors import FluidccWarning
 from fluidcc.formulas import binomial
 from fluidcc.network.zoo.binomial import BASE, T1, TABLE, t1
 from fluidcc.papers.binomial.loss import iscc
-from fluidcc.papers.model import Found, compared, differs_if, out_of_reach, reproduced_if
+from fluidcc.papers.model import Found, compared, differs_if, needs_packets, reproduced_if
 from fluidcc.papers.printed import falling, named, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import Orbit, synchronized
@@ -270,7 +270,7 @@ def _with_estimates(low: float, high: float) -> tuple[float, float]:
 
 def bandwidth_estimates() -> Found:
     loss, fairness = _with_estimates(0.93, 1.07)
-    return out_of_reach(fairness=fairness, loss=loss)
+    return needs_packets(fairness=fairness, loss=loss)
 
 
 # p_2 and p_50 of Table I [%]
@@ -301,7 +301,7 @@ def testbed() -> Found:
     found = {name: table_losses(name)[50] for name in TABLE}
     order = "the same" if falling(found.values()) else "another"
     lost = (f"{percent(p)} ({name}; printed {PRINTED[name][1]} %)" for name, p in found.items())
-    return out_of_reach(
+    return needs_packets(
         found,
         computed="the interval model with feedback two intervals late loses "
         + f"{', '.join(lost)}; {order} order",
@@ -335,7 +335,7 @@ def testbed_in_a_network() -> Found:
     # while there is loss the automaton still climbs: beyond this n a decrease a round trip is less
     # than an increase
     lam, sigma = binomial.iscc_parameters(-1.2, 2, 1.0, 20, 2)
-    return out_of_reach(
+    return needs_packets(
         {name: p[50] / p[2] for name, p in found.items()},
         computed="; ".join(
             f"{name} {percent(p[2], 2)} to {percent(p[50], 2)} (testbed {PRINTED[name][0]} to "

@@ -19,7 +19,7 @@ from fluidcc.papers.delay_aimd.rules import backoffs, run_of
 from fluidcc.papers.model import (
     Found,
     compared,
-    out_of_reach,
+    needs_packets,
     proof,
     proved,
     reproduced_if,
@@ -235,4 +235,4 @@ def second_flow() -> Found:
 
 
 def testbed() -> Found:
-    return out_of_reach(rate=C7, buffer=T7)
+    return needs_packets(rate=C7, buffer=T7)

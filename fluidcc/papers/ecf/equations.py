@@ -44,8 +44,8 @@ from fluidcc.papers.model import (
     Found,
     compared,
     differs_if,
+    needs_packets,
     not_given,
-    out_of_reach,
     proof,
     proved,
     reproduced_if,
@@ -122,7 +122,7 @@ def gains() -> Found:
 
 def granularity() -> Found:
     least, largest = (ecf.set_point(n, PACKET, C) for n in (50, 100))
-    return out_of_reach(least=least, largest=largest, times=[1e3 * least, 1e3 * largest])
+    return needs_packets(least=least, largest=largest, times=[1e3 * least, 1e3 * largest])
 
 
 def report_period() -> Found:

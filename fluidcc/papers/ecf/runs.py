@@ -28,7 +28,7 @@ from fluidcc.papers.ecf.common import (
     steady,
     stopping,
 )
-from fluidcc.papers.model import Found, compared, differs_if, out_of_reach, reproduced_if
+from fluidcc.papers.model import Found, compared, differs_if, needs_packets, reproduced_if
 from fluidcc.papers.printed import agrees, falling, named, numbers, off, rising
 
 
@@ -196,7 +196,7 @@ def inner_drops() -> Found:
 def drop_ratios() -> Found:
     delay = averages(mean_field("TCP-like", "RED", 100, 0.06))["delay"]
     ours = [averages(steady("CBR", "V1", 100, rtt))["loss"] for rtt in RTTS]
-    return out_of_reach(window=C * (0.06 + delay) / (100 * PACKET), ECF=max(ours))
+    return needs_packets(window=C * (0.06 + delay) / (100 * PACKET), ECF=max(ours))
 
 
 def late_ones() -> Found:
@@ -297,4 +297,4 @@ def overheads() -> Found:
 def dccp_fairness() -> Found:
     near, far = (averages(dccp(30, r)) for r in (0.06, 0.24))
     text = ", ".join(f"{v['least']:.2f} to {v['largest']:.2f}" for v in (near, far))
-    return out_of_reach({"least 60": near["least"], "least 240": far["least"]}, text=text)
+    return needs_packets({"least 60": near["least"], "least 240": far["least"]}, text=text)

@@ -40,8 +40,8 @@ from fluidcc.papers.fast.common import (
 from fluidcc.papers.model import (
     Found,
     differs_if,
+    needs_packets,
     not_given,
-    out_of_reach,
     proof,
     reproduced_if,
 )
@@ -238,7 +238,7 @@ def estimator_over_n() -> Found:
 
 def packets() -> Found:
     plain, probed = off(ratio("FAST", 8, 0.1), fast.unfairness(8)), ratio("estimator", 8, 0.1) - 1
-    return out_of_reach(spread=max(plain, abs(probed)))
+    return needs_packets(spread=max(plain, abs(probed)))
 
 
 # --- Figs. 1(b) and 3(c): two bottlenecks and bursts beside them ----------------------------------

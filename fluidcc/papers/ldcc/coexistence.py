@@ -32,8 +32,8 @@ from fluidcc.papers.model import (
     compared,
     differs_if,
     law_proof,
+    needs_packets,
     not_given,
-    out_of_reach,
     proof,
     proved,
     reproduced_if,
@@ -160,7 +160,7 @@ def coexistence_starvation() -> Found:
 
 
 def coexistence_packets() -> Found:
-    return out_of_reach(shared=CAPACITY - UDP)
+    return needs_packets(shared=CAPACITY - UDP)
 
 
 # --- V-D: beside NADA and GCC, Figs. 13 and 14
@@ -300,7 +300,7 @@ def comparison_owd_eq() -> Found:
     error = max(
         off(settled(LAWS["NADA"], c).one_way_delay.values[-1, 0], nada_delay(c)) for c in CAPACITIES
     )
-    proof = law_proof(NADA, "V-C OWD_eq = R_MAX OWD_min/R_eq")
+    proof = law_proof(NADA, "V-D OWD_eq = R_MAX OWD_min/R_eq")
     return proved(proof, error=error, runs=len(CAPACITIES))
 
 

@@ -101,7 +101,7 @@ def gain_divided() -> Found:
     turned = (I * omega + a) / (I * omega + a / (1 + more))
     larger = proof(factor(simplify(turned * conjugate(turned)) - 1) > 0)
     later = proof(factor(simplify((turned - conjugate(turned)) / (2 * I))) < 0)
-    return refuted_if(form and larger and later and not wrong, wrong.counterexample)
+    return refuted_if(form and larger and later and wrong.status == "refuted", wrong.counterexample)
 
 
 def identical_flows() -> Found:
