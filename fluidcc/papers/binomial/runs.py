@@ -71,14 +71,12 @@ def power(scheme: str) -> tuple[float, float, float]:
 def _growth(scheme: str, reason: str = "") -> Found:
     first, last = fig5(scheme)[[0, -1]]
     s = last / first
-    off = s / S_100[scheme] - 1
     return compared(
         [s],
         s_100=s,
         p_1=first,
         p_100=last,
-        computed=f"s_100 = {grouped(s)}, {percent(abs(off), 2)} {'above' if off > 0 else 'below'} "
-        "it",
+        computed=f"s_100 = {grouped(s)}, {s / S_100[scheme]:.2f} times the printed one",
         reason=f"{CONVENTION} {reason}".strip(),
     )
 
