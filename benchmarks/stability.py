@@ -19,9 +19,11 @@ import fluidcc as fc
 from benchmarks.speed import Row, Skipped
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import margins, margins_of_stack
+from fluidcc.numerics.linear.wiring import Blocks, entries_of
 
 __all__ = [
     "crowd",
+    "different",
     "dumbbell",
     "identical",
     "large",
@@ -215,7 +217,8 @@ def stack(points: int = 2000) -> Iterator[Row]:
     arrays = [
         np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")
     ]
-    seconds = shortest(lambda: margins_of_stack(*arrays), 3) / points
+    of, none = entries_of(Blocks(*arrays)), np.zeros(points)
+    seconds = shortest(lambda: margins_of_stack(of, none), 3) / points
     yield _ratio("margins, stacked", seconds, them, f"a point, Pade order {order}", WANTED_STACK)
 
 
@@ -271,6 +274,24 @@ def verdicts() -> Iterator[Row]:
         "< 1 s",
         seconds < 1,
     )
+
+
+def different(counts: tuple[int, ...] = (100, 1000, 10_000)) -> Iterator[Row]:
+    """Flows that all have another round trip: CPU seconds of a whole verdict with its rightmost
+    root, and the power of their number with which they grow.
+    """
+    least, spent = dict(zip(counts, (0.3, 3.0, 60.0), strict=True)), []
+    for n in counts:
+        trips = np.linspace(0.02, 0.2, n).tolist()
+        net = fc.dumbbell([fc.LDCC] * n, {"capacity": 1e6 * n}, rtt=trips)
+        began = process_time()
+        root = fc.stability(net).decay_rate
+        spent.append(process_time() - began)
+        good = spent[-1] < least[n] and bool(np.isfinite(root))
+        value = f"{spent[-1]:.2f} s (decay rate {root:.4g} 1/s)"
+        yield Row(f"{n} different flows", value, f"< {least[n]:g} s", good)
+    power = float(np.polyfit(np.log(counts), np.log(spent), 1)[0])
+    yield Row("exponent", f"{power:.2f}", "< 1.3", power < 1.3)
 
 
 def identical(few: int = 3, many: int = 300, repeats: int = 40) -> Iterator[Row]:
@@ -331,7 +352,7 @@ def _ratio(what: str, us: float, them: float, note: str, wanted: float) -> Row:
 
 def stability() -> Iterator[Row]:
     """The whole table; what cannot be measured here says so."""
-    for part in (scalar, roots, rightmost, one_loop, stack, verdicts, identical, large):
+    for part in (scalar, roots, rightmost, one_loop, stack, verdicts, identical, different, large):
         try:
             yield from part()
         except Skipped as reason:

@@ -54,7 +54,7 @@ def abscissa(point: Point) -> tuple[complex, str]:
     """
     best: tuple[complex, str] = (complex(-math.inf), "loop")
     for name, m in {"loop": wire(point), **deviations(point)}.items():
-        if not len(m.A):
+        if not m.states:
             continue
         root = _rightmost(LinearNetwork.of(point, m), _on_account(point, name))
         if root.real > best[0].real:

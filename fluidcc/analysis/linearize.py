@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,17 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.analysis.change import FreeDirection, left_out
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.point import Point
-from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
+from fluidcc.analysis.wiring import Matrices, all_flows, deviations, whole, wire
 from fluidcc.base.arguments import choice, explained, numbers
-from fluidcc.base.errors import InvalidInput, Undecided, Unsupported, gathered
+from fluidcc.base.errors import InvalidInput, gathered
 from fluidcc.base.progress import Progress
 from fluidcc.laws.steady import levels
 from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.respond import respond
-from fluidcc.numerics.linear.roots import rightmost
-from fluidcc.numerics.linear.wiring import independent
+from fluidcc.numerics.linear.wiring import Blocks, Entries, checked
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -32,14 +30,6 @@ if TYPE_CHECKING:
     from fluidcc.numerics.linear.margins import Margins
 
 LOOPS = ("closed", "open", "links", "marks")
-SMALL = 12
-"""States up to which a search for the rightmost roots goes on until they are found or the ways are
-exhausted.
-"""
-LARGE = 60
-"""States up to which the rightmost roots are proved to be that, in each part that has no loop in
-common with others.
-"""
 
 
 class LinearNetwork(DelayLTI):
@@ -59,15 +49,15 @@ class LinearNetwork(DelayLTI):
 
     point: Point
     trackers: tuple[str, ...]
+    wired: Matrices
     _loop: str
     _exact = False  # an equilibrium is solved for
 
     @classmethod
     def of(cls, point: Point, m: Matrices, loop: str = "") -> LinearNetwork:
         """The system of matrices wired from a point; which loop they are."""
-        new = cls(
-            m.A, m.B, m.C, m.D, delays=m.delays, states=m.states, inputs=m.inputs, outputs=m.outputs
-        )
+        new = object.__new__(cls)
+        new.wired, new.states, new.inputs, new.outputs = m, m.states, m.inputs, m.outputs
         known = [
             f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()
         ]
@@ -75,48 +65,30 @@ class LinearNetwork(DelayLTI):
         new._loop = loop
         return new
 
+    @cached_property
+    def _block(self) -> Blocks:  # type: ignore[override]
+        M, n, _ = whole(self.wired)
+        block = checked(M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], self.wired.delays)
+        for array in block:
+            array.setflags(write=False)
+        return block
+
+    @cached_property
+    def _entries(self) -> Entries:
+        return self.wired.entries
+
     @property
     def classes(self) -> dict[str, tuple[str, ...]]:
         """The flows behind each class, by its name."""
         return {f.label: f.names for f in self.point.classes}
 
-    @cached_property
-    def _parts(self) -> list[DelayLTI]:
-        """Parts that have no loop in common, such as links whose flows have nothing to do with one
-        another.
-
-        Each is judged by itself: of many nearly equal ones the roots lie too close together to be
-        told apart.
-        """
-        if len(self.point.links) < 2 and self.n_states <= LARGE:  # almost always one part
-            return []
-        parts = [DelayLTI(*part[:4], delays=part.delays) for part in independent(self._block)]
-        for part in parts:
-            part._exact = False
-        return parts if len(parts) > 1 else []
-
-    def count_unstable(self) -> RootCount:
-        """The number of roots right of the imaginary axis, as `DelayLTI.count_unstable`."""
-        if not self._parts:
-            return super().count_unstable()
-        counts = [part.count_unstable() for part in self._parts]
-        total = {name: sum(getattr(c, name) for c in counts) for name in
-                 ("unstable", "marginal", "at_zero", "by_contour", "by_roots")}  # fmt: skip
-        roots = np.concatenate([c.roots for c in counts])
-        return RootCount(**total, roots=roots, resolution=max(c.resolution for c in counts))
-
     def rightmost(self, count: int) -> NDArray[np.complex128]:
-        """The rightmost roots [1/s]: proved to be these by `roots`, or, of a large system, those
-        that were found.
+        """The rightmost roots [1/s]: as many of them as can be proved to be these, at least one.
 
-        With more than `LARGE` states in one part, slow roots of many flows lie so densely that
-        contours between them are long; then the count of unstable roots is proved and, where it can
-        be, the first root. Of a neutral system there are no more than lie right of its essential
-        abscissa, near which infinitely many are.
+        Of a neutral system there are no more than lie right of its essential abscissa, near which
+        infinitely many are.
         """
-        if self._parts:
-            return _merged(self._parts, count)
-        return _rightmost(self, count)
+        return self._search.rightmost(count, attempts=2, fewer=True)
 
     @explained
     def margins(self, channel: str | int | None = None, at: str | None = None) -> Margins:
@@ -231,43 +203,6 @@ class Counts(NamedTuple):
     def on_axis(self) -> int:
         """Roots on the axis, without those at zero that a continuum of equilibria means."""
         return sum(c.marginal + c.at_zero for c in self.zeros.values()) - sum(self.gone.values())
-
-
-def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
-    """The rightmost roots of several parts; of each part no more are looked for than may be
-    among them.
-    """
-    known = [_rightmost(part, 1) for part in parts]
-    ended = [not len(s) for s in known]
-    while True:
-        every = np.concatenate(known)
-        best = every[np.lexsort((-every.imag, -every.real))][:count]
-        last = best[-1].real if len(best) == count else -np.inf
-        short = [i for i, s in enumerate(known) if not ended[i] and s[-1].real > last]
-        if not short:
-            return best
-        for i in short:
-            more = _rightmost(parts[i], len(known[i]) + 1)
-            known[i], ended[i] = more, len(more) <= len(known[i])
-
-
-def _rightmost(system: DelayLTI, count: int) -> NDArray[np.complex128]:
-    if system.n_states > LARGE:
-        system.count_unstable()
-        with suppress(Undecided):  # once: discretisations of so many channels take minutes
-            rightmost(system._search, 1, attempts=1)
-        return np.asarray(system._search.known()[:count] / system.pencil.time)
-    if system.n_states > SMALL:  # each try takes a second
-        try:
-            return rightmost(system._search, count, attempts=2)
-        except (Unsupported, Undecided):
-            return rightmost(system._search, 1, attempts=2)
-    # Fewer where all are not to be had: right of the chains of roots of a neutral system, or of
-    # where the argument can be followed.
-    for fewer in range(count, 1, -1):
-        with suppress(Unsupported, Undecided):
-            return system.roots(count=fewer)
-    return system.roots(count=1)
 
 
 @explained

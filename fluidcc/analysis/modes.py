@@ -44,7 +44,7 @@ def _pencil(m: Matrices, s: complex) -> tuple[Complex, Complex]:
 
 def _places(m: Matrices) -> tuple[Any, Any]:
     """Where in the pencil the states and channels are, and where the ports."""
-    n, p = len(m.A), len(m.inputs)
+    n, p = len(m.states), len(m.inputs)
     return np.r_[:n, n + p : n + p + len(m.delays)], np.arange(n, n + p)
 
 
@@ -208,7 +208,7 @@ def modes_of(point: Point, roots: NDArray[np.complex128]) -> tuple[Mode, ...]:
         away = {
             name: abs(newton_step(m, complex(root)))
             for name, m in {"": loop, **alone}.items()
-            if len(m.A)
+            if m.states
         }
         among = min(away, key=lambda name: away[name])
         if among:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.change import Parameter, Response, parameters, split
-from fluidcc.analysis.follow import builder, with_channels
-from fluidcc.analysis.linearize import LinearNetwork
+from fluidcc.analysis.change import Parameter, Response, parameters, split, without_zeros
+from fluidcc.analysis.follow import ZERO, builder, with_channels
+from fluidcc.analysis.linearize import Counts, LinearNetwork
 from fluidcc.analysis.modes import Form, Mode, fairness_mode, modes_of, polish, response, root_form
 from fluidcc.analysis.operating_point import with_alone
 from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
-from fluidcc.base.errors import SolverError, UnknownName
+from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported
 from fluidcc.base.pictures import image
 from fluidcc.base.progress import Progress
 from fluidcc.base.tables import in_columns, in_html
@@ -291,6 +291,41 @@ def _root(s: Any) -> str:
     return f"{s.real:.5g}" + (f" \u00b1 {abs(s.imag):.5g}j" if abs(s.imag) > 1e-12 else "")
 
 
+def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128], str]:
+    """The first of the rightmost roots of all parts; and why there is none, where a part's cannot
+    be settled.
+
+    The verdict does not rest on them. Those right of the axis are known from the count.
+    """
+    found = []
+    try:
+        for name, system in counts.parts.items():
+            left = counts.gone.get(name, 0)
+            if not name or system.n_states > left:
+                every = system.rightmost(count + left)
+                still = int((np.abs(every) * system.pencil.time <= ZERO).sum()) if left else 0
+                every = without_zeros(every, min(left, still)) if still else every
+                found.append(np.repeat(every, counts.times[name]))
+    except (Undecided, Unsupported) as error:
+        right = [np.repeat(c.roots[c.roots.real > 0], counts.times[n])
+                 for n, c in counts.zeros.items() if c.unstable]  # fmt: skip
+        if not right:
+            return np.array([complex(np.nan, np.nan)]), str(error)
+        found = right
+    return _first(np.concatenate(found), count), ""
+
+
+def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
+    """The rightmost of some roots, each beside its conjugate: one more where that is the last."""
+    upper = every[every.imag >= 0]
+    found: list[complex] = []
+    for root in upper[np.argsort(-upper.real, kind="stable")].tolist():
+        if len(found) >= count:
+            break
+        found += [root, root.conjugate()] if root.imag else [root]
+    return np.array(found, complex)
+
+
 # --- `StabilityReport` ----------------------------------------------------------------------------
 
 
@@ -340,11 +375,6 @@ class StabilityReport:
         open one.
     open_unstable : int
         Roots of the open loop with positive real part, those among identical flows included.
-    rightmost_roots : array of complex
-        By falling real part [1/s], N - 1 times those of the differences among N identical flows; of
-        a network of more than `LARGE` states those that were found (`LinearNetwork.rightmost`).
-        Without those at zero that belong to `free`. One NaN where they could not be settled, which
-        `warnings` tells: the verdict does not rest on them.
     margins : Margins
         Of all flows together, with every frequency.
     closed, open : LinearNetwork
@@ -357,12 +387,14 @@ class StabilityReport:
         Directions along which the equilibrium is not determined, with a root at zero each: small
         disturbances leave the network elsewhere on that continuum. The verdict is about the other
         roots.
-    unsettled : str
-        Why the rightmost roots are not known, if they are not.
     certificates : dict of str to Certificate
         With ``certify=True``: what interval arithmetic proves of the roots of the ``"loop"`` and of
         the differences within each class of identical flows. It holds for the matrices as they
         stand.
+    counts : Counts
+        What was counted, of the loop and of the differences within each class.
+    wanted : int
+        How many of the rightmost roots to find.
     """
 
     stable: bool
@@ -370,13 +402,34 @@ class StabilityReport:
     unstable: int
     encirclements: int
     open_unstable: int
-    rightmost_roots: NDArray[np.complex128]
     margins: Margins
     closed: LinearNetwork = field(repr=False)
     open: LinearNetwork = field(repr=False)
     free: tuple[FreeDirection, ...] = ()
     certificates: dict[str, Certificate] = field(default_factory=dict, repr=False)
-    unsettled: str = field(default="", repr=False)
+    counts: Counts = field(kw_only=True, repr=False)
+    wanted: int = field(kw_only=True, repr=False)
+
+    # --- roots ------------------------------------------------------------------------------------
+
+    @property
+    def rightmost_roots(self) -> NDArray[np.complex128]:
+        """By falling real part [1/s], N - 1 times those of the differences among N identical flows,
+        without those at zero that belong to `free`: as many as can be proved to be these.
+
+        One NaN where none can be settled, which `warnings` tells then: the verdict does not rest on
+        them.
+        """
+        return self._settled[0]
+
+    @property
+    def unsettled(self) -> str:
+        """Why the rightmost roots are not known, if they are not."""
+        return self._settled[1]
+
+    @cached_property
+    def _settled(self) -> tuple[NDArray[np.complex128], str]:
+        return _rightmost_roots(self.counts, self.wanted)
 
     # --- margins ----------------------------------------------------------------------------------
 
@@ -507,9 +560,11 @@ class StabilityReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the equilibrium doubtful (see `Equilibrium`), or the verdict."""
-        doubts = [f"the verdict is known, the rightmost root is not: {self.unsettled}"]
-        roots = doubts if self.unsettled else []
+        """What makes the equilibrium doubtful (see `Equilibrium`), or the verdict; and why the
+        rightmost root is not known, once it was looked for.
+        """
+        known = "_settled" in vars(self) and self.unsettled
+        roots = [f"the verdict is known, the rightmost root is not: {known}"] if known else []
         return (*self.equilibrium.warnings, *static_windows(self.point), *roots)
 
     @property

@@ -1,4 +1,4 @@
-"""`stability`: the verdict on a network near its equilibrium, from two counts of roots, and its
+"""`stability`: the verdict on a network near its equilibrium, from a count of roots, and its
 margins; and `verdicts_at`, the same at many points: the same laws and routes, with other numbers.
 """
 
@@ -11,15 +11,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fluidcc.analysis.change import without_zeros
 from fluidcc.analysis.linearize import Counts, LinearNetwork, copies
 from fluidcc.analysis.operating_point import Stack, operating_point, operating_points
 from fluidcc.analysis.point import Point
 from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
 from fluidcc.analysis.wiring import (
-    ARRAYS,
     Matrices,
     all_flows,
     apart,
@@ -28,14 +25,14 @@ from fluidcc.analysis.wiring import (
     wire_both,
 )
 from fluidcc.base.arguments import explained, flag, whole
-from fluidcc.base.errors import FluidccError, Undecided, Unsupported, gathered, warn
+from fluidcc.base.errors import FluidccError, gathered, warn
 from fluidcc.equilibria.many import Equilibria, equilibria_of
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters, Target
-from fluidcc.numerics.linear.count import right_of_axis, rightmost_of_stack
+from fluidcc.numerics.linear.count import counts_of_stack, right_of_stack
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.margins import margins as margins_of
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.roots import rightmost_of_stack
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.result import Equilibrium
@@ -55,8 +52,8 @@ def stability(
     """Judge a network near its equilibrium, exactly.
 
     The verdict is the number of characteristic roots in the right half plane, counted by the
-    argument principle and by finding them; margins come from the eigenloci of the return ratio L,
-    broken at the flows' rates.
+    argument principle; margins come from the eigenloci of the return ratio L, broken at the flows'
+    rates. Roots and all that rests on them are found when they are first read.
 
     Parameters
     ----------
@@ -83,7 +80,7 @@ def stability(
     NoEquilibrium, Unsupported, InvalidInput
         As `fluidcc.linearize`.
     Undecided
-        The two counts disagree after refinement.
+        A root may lie on the axis, and contour and roots disagree after refinement.
 
     Notes
     -----
@@ -112,14 +109,13 @@ def stability(
     hearing = {n: own for n, own in deviations(point, "open").items() if own.delays.size}
     # by class the poles are those of all flows, unless flows hear themselves
     by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
-    _warn_without_loop(point, by_class)
+    _warn_without_loop(point, broken)
     counts = Counts.of(point, joined)
     times, unstable = counts.times, counts.unstable
     poles = {**counts.zeros, "": by_class.count_unstable()}  # differences are alike in both loops
     poles |= {n: LinearNetwork.of(point, own).count_unstable() for n, own in hearing.items()}
     by_contour = sum(times[n] * c.by_contour for n, c in counts.zeros.items())
     open_unstable = sum(times[n] * c.unstable for n, c in poles.items())
-    rightmost, unsettled = _rightmost_roots(counts, roots)
     stable = unstable == 0 == counts.on_axis
     return StabilityReport(
         stable=stable,
@@ -127,48 +123,14 @@ def stability(
         unstable=unstable,
         encirclements=by_contour - open_unstable,
         open_unstable=open_unstable,
-        rightmost_roots=rightmost,
         margins=margins_of(opened, verdict=(stable, unstable)),
         closed=counts.parts[""],
         open=opened,
         free=counts.free,
         certificates=_certified(counts.parts) if certify else {},
-        unsettled=unsettled,
+        counts=counts,
+        wanted=roots,
     )
-
-
-def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128], str]:
-    """The first of the rightmost roots of all parts; and why there is none, where a part's cannot
-    be settled.
-
-    The verdict does not rest on them. Those right of the axis are known from the count.
-    """
-    found = []
-    try:
-        for name, system in counts.parts.items():
-            left = counts.gone.get(name, 0)
-            if not name or system.n_states > left:
-                every = system.rightmost(count + left)
-                every = without_zeros(every, left) if left else every
-                found.append(np.repeat(every, counts.times[name]))
-    except (Undecided, Unsupported) as error:
-        right = [np.repeat(c.roots[c.roots.real > 0], counts.times[n])
-                 for n, c in counts.zeros.items() if c.unstable]  # fmt: skip
-        if not right:
-            return np.array([complex(np.nan, np.nan)]), str(error)
-        found = right
-    return _first(np.concatenate(found), count), ""
-
-
-def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
-    """The rightmost of some roots, each beside its conjugate: one more where that is the last."""
-    upper = every[every.imag >= 0]
-    found: list[complex] = []
-    for root in upper[np.argsort(-upper.real, kind="stable")].tolist():
-        if len(found) >= count:
-            break
-        found += [root, root.conjugate()] if root.imag else [root]
-    return np.array(found, complex)
 
 
 def _certified(parts: dict[str, LinearNetwork]) -> dict[str, Certificate]:
@@ -177,7 +139,7 @@ def _certified(parts: dict[str, LinearNetwork]) -> dict[str, Certificate]:
     return {name or "loop": certify(system) for name, system in parts.items()}
 
 
-def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
+def _warn_without_loop(point: Point, opened: Matrices) -> None:
     if not np.any(point.regulating) and not has_loop(opened):
         links = sorted({point.links[l].name for f in point.classes for l in f.route})
         warn(
@@ -203,6 +165,7 @@ NEARNESS: dict[str, Callable[[Margins], Any]] = {
     "gain_nearest": lambda m: np.maximum(m.gain_nearest, 1 / m.gain_nearest),
 }
 """By what a margin is taken of that part that is the nearest to its boundary, if not by itself."""
+UNSETTLED = "its rightmost root cannot be settled at once"
 UNSURE = "its counts of unstable roots do not agree at once, or a root lies on the axis"
 
 
@@ -270,7 +233,7 @@ def verdicts_at(
         What is changed, by axis, and its values in SI units, as
         `fluidcc.equilibria.many.equilibria` takes them.
     roots : bool
-        Whether to count unstable roots and to find the rightmost one.
+        Whether to find the rightmost root.
     margins : bool
         Whether to find margins.
     at : float
@@ -327,12 +290,13 @@ def verdicts_of(
             errors[i] = error
             warnings.pop(i, None)
             continue
+        for name, column in table.items():
+            if name == "rightmost_root" and roots:
+                column[i] = report.rightmost_roots[0]
+            elif name not in ("rightmost_root", "decay_rate") or roots:
+                column[i] = getattr(report, name)
         if doubts := (*report.warnings, *said):
             warnings[i] = doubts
-        for name, column in table.items():
-            column[i] = (
-                report.rightmost_roots[0] if name == "rightmost_root" else getattr(report, name)
-            )
     return Verdicts(
         **table,
         errors=dict(sorted(errors.items())),
@@ -364,30 +328,28 @@ def _judge(
     times = copies(point)
     opened = {"": joined[1], **deviations(point, "open")}
     for name, own in {"": joined[0], **deviations(point)}.items():
-        if name and not own.A.size:
+        if name and not own.states:
             continue
-        among, count = rightmost_of_stack(_blocks(own))
-        poles = right_of_axis(_blocks(opened[name]))
-        root = among if root is None else np.where(among.real > root.real, among, root)
+        entries = own.entries
+        count, poles = counts_of_stack(entries), right_of_stack(opened[name].entries)
+        if roots:
+            among = rightmost_of_stack(entries)
+            root = among if root is None else np.where(among.real > root.real, among, root)
+            alone |= dict.fromkeys(rows[np.isnan(root)].tolist(), UNSETTLED)
         unstable += np.where(count < 0, np.nan, times[name] * count)
         broken += np.where(poles < 0, np.nan, times[name] * poles)
     alone |= dict.fromkeys(rows[~np.isfinite(unstable + broken)].tolist(), UNSURE)
+    found = {"stable": unstable == 0, "marginal": 0.0, "unstable": unstable,
+             "encirclements": unstable - broken}  # fmt: skip
     if roots:
-        for name, column in {
-            "stable": unstable == 0, "marginal": 0.0, "unstable": unstable,
-            "encirclements": unstable - broken,
-            "decay_rate": -root.real, "rightmost_root": root,
-        }.items():  # fmt: skip
-            table[name][rows] = column
+        found |= {"decay_rate": -root.real, "rightmost_root": root}
+    for name, column in found.items():
+        table[name][rows] = column
     if margins:
-        parts = [margins_of_stack(*_blocks(part), unstable) for part in apart(point, joined[1])]
+        parts = [margins_of_stack(part.entries, unstable) for part in apart(point, joined[1])]
         for name, (key, _) in MARGINS.items():
             values = np.array([getattr(part, key) for part in parts])
             # NaN, of a crossover that there is none of, stands beside an infinite phase.
             size = NEARNESS.get(key, attrgetter(key))
             which = np.argmin([size(part) for part in parts], axis=0)
             table[name][rows] = np.take_along_axis(values, which[None], axis=0)[0]
-
-
-def _blocks(m: Matrices) -> Blocks:
-    return Blocks(*(np.ascontiguousarray(getattr(m, name)) for name in ARRAYS))

@@ -44,7 +44,7 @@ from fluidcc.analysis.point import (
     route_lags,
 )
 from fluidcc.base.errors import InvalidInput
-from fluidcc.numerics.linear.wiring import Blocks, joined, stack
+from fluidcc.numerics.linear.wiring import Entries
 from fluidcc.simulation.layout import trunks_of
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, offer_min, pi, plain, price, x_tau
 
@@ -241,14 +241,22 @@ class _Wiring:
             return {}
         if self.merge and np.all(np.abs(lag) < 1e-12 * self.longest):
             return self.signal(kind, i)
-        key = (kind, i, _rounded(lag)) if self.merge else (kind, i, reader)
+        return self._read(kind, i, lag, _rounded(lag) if self.merge else reader)
+
+    def _read(self, kind: str, i: int, lag: Any, reader: Any) -> Row:
+        key = kind, i, reader
         if key not in self.channels:
             self.channels[key] = len(self.reads)
             self.reads.append((kind, i, lag))
         return {("v", self.channels[key]): 1.0}
 
     def signal(self, kind: str, i: int) -> Row:
+        """What a signal is made of. Arrivals at a link, which many hear, are a channel without
+        delay, so that the sum is written once.
+        """
         key = (kind, i)
+        if kind == "y":
+            return self._read("arrivals", i, 0.0 * self.lag.trip[0], "now")
         if key not in self.rows:
             if key in self.asked:
                 raise _endless(self.point)
@@ -275,7 +283,7 @@ class _Wiring:
     def _q(self, l: int) -> Row:
         return {("z", self.queue[l]): 1.0}
 
-    def _y(self, l: int) -> Row:
+    def _arrivals(self, l: int) -> Row:
         """Arrivals at a link."""
         row: Row = {}
         for k, f in enumerate(self.point.classes):
@@ -446,13 +454,15 @@ class _Wiring:
         place = {"z": 0, "u": n, "v": n + len(ports)}
         rows = [*state, *out, *channel]
         points = np.shape(self.point.x)[1:]
-        M = np.zeros((*points, len(rows), len(rows)), self.point.x.dtype)
-        for i, row in enumerate(rows):
-            for (kind, j), value in row.items():
-                M[..., i, place[kind] + j] = value
+        row = [i for i, entries in enumerate(rows) for _ in entries]
+        column = [place[kind] + j for entries in rows for kind, j in entries]
+        value = [v for entries in rows for v in entries.values()]
+        found = np.zeros((len(value), *points), self.point.x.dtype)
+        for i, v in enumerate(value):
+            found[i] = v
         delays = np.reshape([lag for _, _, lag in self.reads], (-1, *points))
         return Matrices(
-            **_parts(M, n), delays=delays.T,
+            np.array(row, np.int64), np.array(column, np.int64), found.T, delays.T,
             states=tuple(self.z), inputs=labels, outputs=labels,
             trackers=tuple(t for source in self.sources for t in source.trackers),
         )  # fmt: skip
@@ -461,74 +471,96 @@ class _Wiring:
 # --- matrices, their loops, and what flows do apart -----------------------------------------------
 
 
-ARRAYS = ("A", "B", "C", "D", "delays")
+ARRAYS = ("value", "delays")
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """A system with its delays pulled out, in the layout of `fluidcc.numerics.linear.DelayLTI`; of
-    many points with these along a first axis.
+    """A system with its delays pulled out, by the entries of ``[[A, B1, B2], [C1, D11, D12], [C2,
+    D21, D22]]``: states, ports and channels; of many points with these along a first axis.
     """
 
-    A: Any
-    B: Any
-    C: Any
-    D: Any
-    delays: Any
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: Any  # (..., entries)
+    delays: Any  # (..., channels), zero where signals are only summed
     states: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     trackers: tuple[str, ...]
 
+    @property
+    def entries(self) -> Entries:
+        """The same for `fluidcc.numerics.linear`, where ports stand last."""
+        n, m, k = len(self.states), len(self.inputs), self.delays.shape[-1]
+        place = np.concatenate((np.arange(n), n + k + np.arange(m), n + np.arange(k)))
+        row, column = place[self.row], place[self.column]
+        order = np.lexsort((column, row))
+        value, delays = np.atleast_2d(self.value)[:, order], np.atleast_2d(self.delays)
+        return Entries(row[order], column[order], value, delays, n, m, m)
+
 
 def closed(m: Matrices, point: Point) -> Matrices:
     """An open loop, from rates to minus what the laws want them to be, closed: from disturbances of
-    rates to rates.
+    rates to rates, which become channels without delay.
 
     Raises
     ------
     InvalidInput
         If rates act on one another without any delay, round and round.
     """
-    M, n, K = whole(m)
-    at_once = -M[..., n:K, n:K]
-    rate = term = np.zeros_like(at_once) + np.eye(K - n)
-    if at_once.any():  # the powers of what acts at once end
-        for _ in range(K - n):
-            term = at_once @ term
-            rate = rate + term
-        if term.any():
-            raise _endless(point)
-    into, rates = M[..., n:K].copy(), -rate @ M[..., n:K, :]
-    rates[..., n:K] = rate
-    M[..., n:K] = 0.0
-    M += into @ rates
-    M[..., n:K, :] = rates
-    return replace(m, **_parts(M, n))
+    n, ports, k = len(m.states), len(m.inputs), m.delays.shape[-1]
+    rate = n + ports + k  # the first of the new channels
+    row, column = (np.where((at >= n) & (at < n + ports), at + ports + k, at)
+                   for at in (m.row, m.column))  # fmt: skip
+    sign, one = np.where(row >= rate, -1.0, 1.0), np.ones((*m.value.shape[:-1], 2 * ports))
+    port, own = n + np.arange(ports), rate + np.arange(ports)
+    none = np.zeros((*m.delays.shape[:-1], ports), m.delays.dtype)
+    found = replace(
+        m, row=np.concatenate((row, own, port)), column=np.concatenate((column, port, own)),
+        value=np.concatenate((sign * m.value, one), axis=-1),
+        delays=np.concatenate((m.delays, none), axis=-1),
+    )  # fmt: skip
+    _with_delay(found, point)
+    return found
 
 
-def whole(m: Any) -> tuple[Any, int, int]:
+def _with_delay(m: Matrices, point: Point) -> None:
+    """Refuse a system in which signals act on one another without any delay, round and round."""
+    of = m.entries
+    still = np.append(np.zeros(of.n, bool), ~(np.real(of.delays) > 0).all(axis=0))
+    kept = (of.row < of.n + of.k) & (of.column < of.n + of.k)
+    if not of.of(kept).part(still).acyclic:
+        raise _endless(point)
+
+
+def whole(m: Matrices) -> tuple[Any, int, int]:
     """All of a system in one matrix, by states, ports and channels; and where the ports begin and
     end.
     """
-    n = m.A.shape[-1]
-    return joined(m.A, m.B, m.C, m.D), n, n + len(m.inputs)
+    n, ports = len(m.states), len(m.inputs)
+    size = n + ports + m.delays.shape[-1]
+    M = np.zeros((*m.value.shape[:-1], size, size), m.value.dtype)
+    M[..., m.row, m.column] = m.value
+    return M, n, n + ports
 
 
-def _parts(M: Any, n: int) -> dict[str, Any]:
-    """A, B, C and D of such a matrix."""
-    return {"A": M[..., :n, :n], "B": M[..., :n, n:], "C": M[..., n:, :n], "D": M[..., n:, n:]}
-
-
-def has_loop(m: Any) -> bool:
+def has_loop(m: Matrices) -> bool:
     """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
-    M, n, K = whole(m)
-    arrow: Any = (M != 0).any(axis=tuple(range(M.ndim - 2)))
-    reach: Any = arrow[:, n:K].any(axis=1)
-    arrow[:, n:K] = False
-    for _ in range(len(arrow)):
-        reach = reach | arrow @ reach
-    return bool(reach[n:K].any())
+    n, ports = len(m.states), len(m.inputs)
+    arrow = np.any(m.value != 0, axis=tuple(range(m.value.ndim - 1)))
+    row, column = m.row[arrow], m.column[arrow]
+    port = np.zeros(n + ports + m.delays.shape[-1], bool)
+    port[n : n + ports] = True
+    reach = np.zeros_like(port)
+    fresh = port[column]
+    while fresh.any():
+        before = reach.sum()
+        reach[row[fresh]] = True
+        if reach.sum() == before:
+            break
+        fresh = reach[column] & ~port[column]
+    return bool(reach[port].any())
 
 
 def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
@@ -553,16 +585,16 @@ def deviation(point: Point, k: int) -> Matrices:
 def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
     n, own = len(source.names), source.B[:, -1]
     heard = int(_matters(own) or _matters(source.D[-1]))
-    M = np.zeros((*np.shape(point.x)[1:], n + 1 + heard, n + 1 + heard), point.x.dtype)
-    M[..., :n, :n], M[..., n, :n] = source.A.T.swapaxes(-1, -2), -source.C.T
+    M = np.zeros((n + 1 + heard, n + 1 + heard, *np.shape(point.x)[1:]), point.x.dtype)
+    M[:n, :n], M[n, :n] = source.A, -source.C
     if heard:  # its own past is never heard at once
-        M[..., :n, n + 1], M[..., n, n + 1], M[..., n + 1, n] = own.T, -source.D[-1], 1.0
+        M[:n, n + 1], M[n, n + 1], M[n + 1, n] = own, -source.D[-1], 1.0
     states, ports = (
         tuple(f"differences in {name}" for name in names) for names in (source.names, (label,))
     )
-    delays = np.array([trip])[:heard].T
-    opened = Matrices(**_parts(M, n), delays=delays, states=states, inputs=ports, outputs=ports,
-                      trackers=source.trackers)  # fmt: skip
+    row, column = np.nonzero((M != 0).any(axis=tuple(range(2, M.ndim))))
+    opened = Matrices(row, column, M[row, column].T, np.array([trip])[:heard].T, states=states,
+                      inputs=ports, outputs=ports, trackers=source.trackers)  # fmt: skip
     return closed(opened, point) if loop == "closed" else opened
 
 
@@ -571,12 +603,25 @@ def all_flows(point: Point, opened: Matrices) -> Matrices:
     parts = apart(point, opened)
     if len(parts) == 1:
         return parts[0]
+    sizes = np.array([(len(m.states), len(m.inputs), m.delays.shape[-1]) for m in parts])
+    begin = np.cumsum(sizes, axis=0) - sizes  # of each part among its kind
+    shift = begin + np.cumsum(np.append(0, sizes.sum(axis=0)))[:3]
+    rows, columns = [], []
+    for m, size, to in zip(parts, sizes, shift, strict=True):
+        place = np.concatenate(
+            [first + np.arange(count) for first, count in zip(to, size, strict=True)]
+        )
+        rows.append(place[m.row])
+        columns.append(place[m.column])
+    values, delays = ([getattr(m, of) for m in parts] for of in ARRAYS)
     states, inputs, outputs = (
         tuple(chain.from_iterable(getattr(m, of) for m in parts))
         for of in ("states", "inputs", "outputs")
     )
-    block = stack(*(Blocks(m.A, m.B, m.C, m.D, m.delays) for m in parts))
-    return Matrices(*block, states, inputs, outputs, opened.trackers)
+    return Matrices(
+        np.concatenate(rows), np.concatenate(columns), np.concatenate(values, axis=-1),
+        np.concatenate(delays, axis=-1), states, inputs, outputs, opened.trackers,
+    )  # fmt: skip
 
 
 def apart(point: Point, opened: Matrices) -> list[Matrices]:
@@ -589,12 +634,12 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
     The differences among its flows are a loop, too, where the law hears its own past; else nothing
     returns of them.
     """
-    M, n, K = whole(opened)
-    weight = np.sqrt(point.count / point.count[0])
-    M[..., n:K, :] *= weight[:, None]
-    M[..., n:K] /= weight
-    found = replace(opened, **_parts(M, n))
-    return [found, *(own for own in deviations(point, "open").values() if own.delays.size)]
+    n, k = len(opened.states), opened.delays.shape[-1]
+    own = np.sqrt(point.count / point.count[0])
+    weight = np.concatenate((np.ones((n, *own.shape[1:])), own, np.ones((k, *own.shape[1:])))).T
+    value = opened.value * weight[..., opened.row] / weight[..., opened.column]
+    found = replace(opened, value=value)
+    return [found, *(one for one in deviations(point, "open").values() if one.delays.size)]
 
 
 def wire(point: Point, loop: str = "closed", merge: bool = True) -> Matrices:
@@ -604,9 +649,11 @@ def wire(point: Point, loop: str = "closed", merge: bool = True) -> Matrices:
     `merge` shares one channel among equal lags. Without it the channels depend on who reads alone,
     so that points with other delays have matrices of the same shape.
     """
+    found = _Wiring(point, "open" if loop == "closed" else loop, merge).matrices()
     if loop == "closed":
-        return closed(_Wiring(point, "open", merge).matrices(), point)
-    return _Wiring(point, loop, merge).matrices()
+        return closed(found, point)
+    _with_delay(found, point)
+    return found
 
 
 def wire_both(point: Point) -> tuple[Matrices, Matrices]:

@@ -21,10 +21,9 @@ from fluidcc.laws import Law, Source
 from fluidcc.laws.kernels import event_kernel_address, kernel_address
 from fluidcc.network import Network
 from fluidcc.numerics.dde.solve import solve_dde
-from fluidcc.numerics.linear.count import rightmost_of_stack
+from fluidcc.numerics.linear.count import counts_of_stack
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import eigenloci, margins
-from fluidcc.numerics.linear.wiring import Blocks
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import synchronized
 from fluidcc.sweeps import sweep
@@ -71,7 +70,7 @@ def _linear() -> None:
     eigenloci(loop)
     closed = loop.feedback()
     closed.roots(2)
-    rightmost_of_stack(Blocks(*(part[None] for part in closed._block)))
+    counts_of_stack(closed._entries)
 
 
 def _solver() -> None:

@@ -54,8 +54,8 @@ VARIABLES = {  # of a run: its dimension and its unit
     if name not in ("price", "entered", "lost", "link_price", "capacity")
 }  # fmt: skip
 STABILITY = {  # of a verdict: its unit, what finds it, and a value of its type
-    "stable": ("", "roots", True), "marginal": ("", "roots", True),
-    "encirclements": ("1", "roots", 0.0), "decay_rate": ("1/s", "roots", 0.0),
+    "stable": ("", "", True), "marginal": ("", "", True), "encirclements": ("1", "", 0.0),
+    "decay_rate": ("1/s", "roots", 0.0),
     "rightmost_root": ("1/s", "roots", 0j),
     **{name: (unit, "margins", 0.0) for name, (_, unit) in MARGINS.items()},
 }  # fmt: skip

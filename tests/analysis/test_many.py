@@ -101,8 +101,9 @@ def test_every_point_is_judged_as_if_alone(name: str) -> None:
 def test_only_what_is_asked_for() -> None:
     case = cases("dumbbell", 5)
     roots, margins = verdicts_at(*case, margins=False), verdicts_at(*case, roots=False)
-    assert np.isnan([roots.phase_margin, margins.stable]).all()
-    assert not np.isnan([roots.stable, margins.critical_gain]).any()
+    assert np.isnan([roots.phase_margin, margins.decay_rate]).all()
+    assert not np.isnan([roots.decay_rate, margins.critical_gain]).any()
+    np.testing.assert_array_equal(margins.stable, roots.stable)
     np.testing.assert_array_equal(np.isnan(margins.phase_margin), roots.stable == 0)
 
 

@@ -9,6 +9,7 @@ number of roots finite.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -16,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.compiled.zeros import bound as largest
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.wiring import Blocks, Entries
 
 Floats = NDArray[np.float64]
 
@@ -26,15 +26,6 @@ EQUAL = 1e-12
 
 EXPANDED = 8
 """Channels up to which the determinant of the difference operator is expanded: 255 minors."""
-
-
-def spectral_bound(matrix: Floats) -> float:
-    """An upper bound of the spectral radius of a matrix without negative entries (Collatz and
-    Wielandt).
-    """
-    n = len(matrix)
-    without = np.empty((n, 0)), np.empty((0, n)), np.empty((0, 0)), np.empty(0)
-    return float(largest(np.ascontiguousarray(matrix), *without, 0.0))
 
 
 def is_neutral(block: Blocks) -> bool:
@@ -92,6 +83,11 @@ def difference_norm(block: Blocks) -> float:
     if nilpotent(np.abs(block.D)):
         return 0.0
     return min(_spectral_radius(np.abs(b.D)) for b in (block, turned(block)))
+
+
+def _larger(matrix: Floats) -> float:
+    """An upper bound of the spectral radius of a matrix without negative entries."""
+    return _spectral_radius(matrix) * (1 + 1e-9)
 
 
 def _spectral_radius(matrix: Floats) -> float:
@@ -176,13 +172,10 @@ def radius(block: Blocks, abscissa: float) -> float:
     spectral radius of the same expression in absolute values, with abs(E) at most exp(-abscissa
     tau).
     """
-    found = float(largest(*block, abscissa))
-    if np.isfinite(found):
-        return found
     for one in (block, turned(block)):
         A, late, C2, loop = _sizes(one, abscissa)
         if _spectral_radius(loop) < 1 - 1e-9:
-            return spectral_bound(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
+            return _larger(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
     if is_neutral(block):
         return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
     A, late, C2, loop = _sizes(block, abscissa)
@@ -192,7 +185,7 @@ def radius(block: Blocks, abscissa: float) -> float:
     for _ in range(len(loop) - 1):
         power = power @ loop
         total = total + power
-    return spectral_bound(A + late @ total @ C2)
+    return _larger(A + late @ total @ C2)
 
 
 def _radius_expanded(block: Blocks, abscissa: float) -> float:
@@ -204,24 +197,20 @@ def _radius_expanded(block: Blocks, abscissa: float) -> float:
     moved, _ = expanded(block.D - coupled, block.delays)
     size = np.exp(-abscissa * h)
     least = 1.0 - float(np.abs(a) @ size)
-    return (
-        spectral_bound(np.abs(block.A) + np.abs(moved - a) @ size / least)
-        if least > 1e-9
-        else np.inf
-    )
+    return _larger(np.abs(block.A) + np.abs(moved - a) @ size / least) if least > 1e-9 else np.inf
 
 
 # --- approximate characteristic roots -------------------------------------------------------------
 
 
 DENSE_NODES = 260
-"""States of the discretisation up to which all its eigenvalues are computed."""
+"""Unknowns of a collocation up to which all its eigenvalues are computed."""
 
+MOST = 2000
+"""Guesses that are kept, the rightmost."""
 
-BASIS = 40
-"""Vectors of an Arnoldi basis near a shift: a long basis finds more guesses than restarts of a
-short one.
-"""
+BASIS, NEAREST = 80, 16
+"""Vectors of an Arnoldi basis near a shift, and guesses that are taken of it."""
 
 
 @lru_cache(maxsize=128)
@@ -252,75 +241,116 @@ def points_for(
 
 
 def approximate_roots(
-    block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]
+    of: Entries, points: NDArray[np.int64], shifts: NDArray[Any], far: float
 ) -> NDArray[np.complex128]:
-    """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the
-    `shifts`.
+    """Eigenvalues of collocations of an autonomous block around some shifts, where there are
+    several those up to `far` away: all of them, or, of a large one, those nearest each; in the
+    upper half plane.
     """
-    matrix = _discretised(block, points)
-    if matrix.shape[0] <= DENSE_NODES:
-        return np.linalg.eigvals(matrix.toarray()).astype(complex)
-    return _distinct(np.concatenate([undelayed(block), *(_nearest(matrix, s) for s in shifts)]))
+    found = []
+    for shift in shifts:
+        matrix, moving = _collocation(of, points, shift)
+        if len(moving) > DENSE_NODES:
+            found.append(shift + _nearest(matrix, moving))
+            continue
+        whole = matrix.toarray()
+        own, among = whole[np.ix_(moving, moving)], whole[np.ix_(~moving, ~moving)]
+        if len(among):
+            back = np.linalg.solve(among, whole[np.ix_(~moving, moving)])
+            own = own - whole[np.ix_(moving, ~moving)] @ back
+        found.append(shift + np.linalg.eigvals(own if shift else own.real))
+    if len(shifts) > 1:
+        found = [
+            s[np.abs(s.imag - shift.imag) < far] for s, shift in zip(found, shifts, strict=True)
+        ]
+    return _distinct(np.concatenate(found))
 
 
-def _discretised(block: Blocks, points: NDArray[np.int64]) -> Any:
+def _collocation(
+    of: Entries, points: NDArray[np.int64], shift: complex
+) -> tuple[Any, NDArray[np.bool_]]:
     """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the
-    last node: a sparse matrix.
+    last node, or z itself without a delay: a sparse matrix, and which rows are derivatives.
+
+    All signals are those beside exp(shift t), so that a few nodes do for the roots near a shift.
     """
     from scipy.sparse import coo_array
 
-    n, size = len(block.A), len(block.A) + int(points.sum())
-    states, last = np.arange(n), n + np.cumsum(points) - 1
-    blocks = [(states, states, block.A), (states, last, block.B)]
-    for k, (q, lag) in enumerate(zip(points, block.delays, strict=True)):
-        nodes = np.arange(last[k] + 1 - q, last[k] + 1)
-        inner = differentiation(int(q))[1:] * (2 / lag)
-        enter = inner[:, :1]
-        blocks += [
-            (nodes, nodes, inner[:, 1:]),
-            (nodes, states, enter * block.C[k]),
-            (nodes, last, enter * block.D[k]),
-        ]
-    rows, columns = np.concatenate(
-        [np.stack(np.meshgrid(i, j, indexing="ij")).reshape(2, -1) for i, j, _ in blocks], axis=1
-    )
-    values = np.concatenate([part.ravel() for *_, part in blocks])
-    kept = values != 0
-    return coo_array((values[kept], (rows[kept], columns[kept])), shape=(size, size)).tocsc()
+    n, lags = of.n, of.delays[0]
+    held = np.where(lags > 0, points, 1)
+    start = n + np.append(0, np.cumsum(held))
+    size, last = int(start[-1]), start[1:] - 1
+    place = np.concatenate((np.arange(n), last))
+    factor = np.concatenate((np.ones(n), np.exp(-shift * lags)))
+    moving, state = np.ones(size, bool), of.row < n
+    still = last[lags == 0]
+    moving[still] = False
+    channel, value = np.maximum(of.row - n, 0), of.value[0] * factor[of.column]
+    parts: list[Any] = [(of.row[state], place[of.column[state]], value[state])]
+    parts.append((np.arange(n), np.arange(n), np.full(n, -shift)))
+    parts.append((still, still, np.full(len(still), -1.0)))
+    for q in np.unique(held):
+        late = (held == q) & (lags > 0)
+        inner = differentiation(int(q))[1:]
+        rows = start[:-1][late, None] + np.arange(q)
+        rate = 2 / lags[late, None, None]
+        both = np.broadcast_arrays(rows[:, :, None], rows[:, None, :], inner[:, 1:] * rate)
+        parts.append(tuple(part.ravel() for part in both))
+        for own, enter in ((late, inner[:, 0]), ((lags == 0) & (held == q), None)):
+            e = np.flatnonzero(~state & np.append(own, False)[channel])
+            k = channel[e]
+            if enter is None:
+                parts.append((last[k], place[of.column[e]], value[e]))
+                continue
+            of_node = 2 / lags[k, None] * value[e, None] * enter
+            both = np.broadcast_arrays(
+                start[k, None] + np.arange(q), place[of.column[e], None], of_node
+            )
+            parts.append(tuple(part.ravel() for part in both))
+    row, column, entry = (np.concatenate(part) for part in zip(*parts, strict=True))
+    kept = entry != 0
+    return coo_array((entry[kept], (row[kept], column[kept])), shape=(size, size)).tocsc(), moving
 
 
-def _nearest(matrix: Any, shift: complex) -> NDArray[np.complex128]:
-    """Eigenvalues of a large sparse matrix near a shift: guesses, so that those that came are as
-    good as any. A shift that is an eigenvalue itself is moved a little.
+def _nearest(matrix: Any, moving: NDArray[np.bool_]) -> NDArray[np.complex128]:
+    """Eigenvalues of a large sparse pencil near zero, by Arnoldi's iteration without restarts:
+    guesses, whether or not they have settled.
     """
-    from scipy.sparse.linalg import ArpackNoConvergence, eigs
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import splu
 
-    start = np.random.default_rng(7).normal(size=matrix.shape[0]) + 0j
-    how: Any = {"ncv": BASIS, "v0": start, "return_eigenvectors": False, "tol": 1e-4, "maxiter": 2}
-    for aside in (0.0, 1e-6, 1e-3):
-        at = shift + aside * (1 + 1j) * (1 + abs(shift))
-        try:
-            return np.asarray(eigs(matrix.astype(complex), 12, sigma=at, **how))
-        except ArpackNoConvergence as stopped:
-            return np.asarray(stopped.eigenvalues, complex)
-        except RuntimeError:  # SuperLU's word for an exactly singular matrix
-            continue
-    return np.empty(0, complex)
+    factors = None
+    for aside in (1e-9, 1e-6, 1e-3):  # where zero itself is an eigenvalue
+        at = aside * (1 + 1j)
+        with suppress(RuntimeError):  # SuperLU's word for an exactly singular matrix
+            factors = splu((matrix - at * diags_array(moving.astype(complex))).tocsc())
+            break
+    if factors is None:
+        return np.empty(0, complex)
+    basis = np.zeros((BASIS + 1, len(moving)), complex)
+    H = np.zeros((BASIS + 1, BASIS), complex)
+    start = np.random.default_rng(7).normal(size=len(moving))
+    basis[0], size = start / np.linalg.norm(start), BASIS
+    for j in range(BASIS):
+        fresh = factors.solve(moving * basis[j])
+        for _ in range(2):
+            along = basis[: j + 1].conj() @ fresh
+            H[: j + 1, j] += along
+            fresh -= along @ basis[: j + 1]
+        H[j + 1, j] = np.linalg.norm(fresh)
+        if not abs(H[j + 1, j]) > 1e-12 * abs(H[0, 0]):
+            size = j + 1
+            break
+        basis[j + 1] = fresh / H[j + 1, j]
+    found = np.linalg.eigvals(H[:size, :size])
+    found = found[np.argsort(-np.abs(found))][:NEAREST]
+    return at + 1 / found[found != 0]
 
 
 def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """Of guesses that are one from several shifts, the first; in the upper half plane."""
-    upper = guesses.real + 1j * np.abs(guesses.imag)
+    upper = guesses[guesses.imag >= -1e-6 * (1 + np.abs(guesses))]
+    upper = upper.real + 1j * np.abs(upper.imag)
+    upper = upper[np.argsort(-upper.real)][:MOST]
     gap = np.abs(upper[:, None] - upper) + np.triu(np.full((len(upper),) * 2, np.inf))
-    return upper[~(gap < 1e-3 * np.abs(upper)[:, None]).any(axis=1)]
-
-
-def undelayed(block: Blocks) -> NDArray[np.complex128]:
-    """Eigenvalues with every delay at zero: near the roots that are slow for the delays, however
-    many there are.
-    """
-    try:
-        around = np.linalg.solve(np.eye(len(block.delays)) - block.D, block.C)
-    except np.linalg.LinAlgError:
-        return np.empty(0, complex)
-    return np.linalg.eigvals(block.A + block.B @ around).astype(complex)
+    return upper[~(gap < 1e-4 * np.abs(upper)[:, None]).any(axis=1)]

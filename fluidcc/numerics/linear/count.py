@@ -4,24 +4,17 @@ finding them.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import Undecided, Unsupported
 from fluidcc.base.tables import InTable
-from fluidcc.numerics.linear.bounds import nilpotent
-from fluidcc.numerics.linear.compiled.zeros import LEVEL, bound, rightmost_of_all, turns
-from fluidcc.numerics.linear.pencil import Complex, Pencil, pencils
-from fluidcc.numerics.linear.roots import OnContour, Search, half_box, winding
-from fluidcc.numerics.linear.wiring import Blocks, core_of, of_one_pattern
-
-NEAR = 1e-8
-"""So near to the axis, as a part of the bound on all roots, a root is left to the full search."""
-NO_ROOTS = np.empty(0, complex)
+from fluidcc.numerics.linear.compiled.zeros import LEVEL, right_of_axis, right_of_axis_in_all
+from fluidcc.numerics.linear.pencil import POLES, Complex, pencils
+from fluidcc.numerics.linear.roots import FEW, OnContour, Search, Searches, half_box, winding
+from fluidcc.numerics.linear.wiring import Entries, core_of
 
 
 @dataclass(frozen=True)
@@ -31,13 +24,14 @@ class RootCount(InTable):
     Attributes
     ----------
     unstable : int
-        Roots with positive real part, on which both counts agree.
+        Roots with positive real part, by the argument principle.
     marginal : int
         Roots on the imaginary axis to the resolution, those at the origin aside.
     at_zero : int
         Roots at the origin, exactly or to rounding of the entries: integrators that nothing moves.
     by_contour, by_roots : int
-        The two counts: of the argument principle, and of the roots found and polished.
+        The count of the argument principle, and that of the roots found and polished: fewer where
+        not all could be found.
     roots : array of complex
         The roots that were found right of the axis or on it, repeated by multiplicity [1/s].
     resolution : float
@@ -66,27 +60,39 @@ class RootCount(InTable):
         return self.unstable
 
 
+def counted(of: Searches) -> RootCount:
+    """The roots of the closed right half plane, as `count_right` of each part."""
+    counts = [count_right(part) for part in of.parts]
+    if len(counts) == 1:
+        return counts[0]
+    total = {name: sum(getattr(c, name) for c in counts) for name in
+             ("unstable", "marginal", "at_zero", "by_contour", "by_roots")}  # fmt: skip
+    roots = np.concatenate([np.empty(0, complex), *(c.roots for c in counts)])
+    return RootCount(**total, roots=roots, resolution=LEVEL)
+
+
 def count_right(of: Search) -> RootCount:
     """Count the roots of the closed right half plane.
 
-    The contour is the imaginary axis up to a bound on all roots right of it, closed by a box. It
-    passes roots on the axis on their right. Where the counts disagree, guesses and contour are
-    refined twice.
-
-    Parameters
-    ----------
-    of : Search
-        A search, which may know roots already.
+    The contour is the imaginary axis up to a bound on all roots right of it, closed by a box: once
+    on either side of the axis. Where the two differ a root may be on it; then all roots near it are
+    found, and the contour passes those on the axis on their right. Guesses and contour are refined
+    twice.
 
     Raises
     ------
     Unsupported
         The system is neutral and its difference operator is not strongly stable.
     Undecided
-        The two counts disagree after refinement.
+        A root may lie on the axis, and contour and roots disagree after refinement.
     """
     if of.single:
         return _of_single_states(of.diagonal, LEVEL * of.slowest / of.pencil.time)
+    own, pencil = of.pencil.own, of.pencil
+    parts = own.row, own.column, own.value[0], own.n, own.delays[0], of.slowest
+    number = right_of_axis(pencil.whole, pencil.table[0], *parts, of.beyond(-LEVEL))
+    if number >= 0:
+        return _with_roots(of, number)
     if of.essential >= 0:
         raise Unsupported(
             "the system is neutral and its difference operator is not strongly stable (essential "
@@ -96,21 +102,29 @@ def count_right(of: Search) -> RootCount:
             "their number is not defined"
         )
     top = of.reach_right_of(0.0)
-    if not of.begun:
-        of.improve(4)
     problem = ""
-    for attempt in range(3):
+    for attempt in range(4):
+        if attempt or not of.effort:
+            of.improve(6 + 4 * attempt, reach=8.0 * attempt)
         try:
             return _compare(of, top, 1.0 + attempt)
         except (OnContour, Undecided) as raised:
             problem = str(raised)
-        of.improve(6 + 4 * attempt, reach=8.0 * (attempt + 1))
-        if attempt:
-            with suppress(OnContour):
-                of.complete((-0.1, top, 0.0, top))
     raise Undecided(
         f"the number of roots right of the imaginary axis could not be settled: {problem}"
     )
+
+
+def _with_roots(of: Search, number: int) -> RootCount:
+    """A count with those of the roots that are found; none is on the axis."""
+    for attempt in range(3):
+        every = of.known() if number else np.empty(0, complex)
+        right = every[every.real > 0]
+        if len(right) >= number:
+            break
+        reach = 4.0 * number * (1 + attempt) if number > FEW else 8.0 * attempt
+        of.improve(number + 4, min(reach, of.reach_right_of(0.0)))
+    return RootCount(number, 0, 0, number, len(right), right / of.pencil.time, LEVEL)
 
 
 def _of_single_states(roots: Complex, level: float) -> RootCount:
@@ -160,72 +174,40 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
     )
 
 
-def right_when_closed(block: Blocks) -> int:
-    """The number of roots right of the axis under negative unity feedback, where the argument
-    principle tells it at once; else -1, also where a root may be on the axis.
-    """
-    (m, p), n = block.ports, len(block.A)
-    # what is fed back is a channel without delay
-    B, C = np.hstack((block.B[:, m:], -block.B[:, :m])), np.vstack((block.C[p:], block.C[:p]))
-    D = np.vstack((block.D[p:], block.D[:p]))
-    D = np.hstack((D[:, m:], -D[:, :m]))
-    if not len(block.delays) or (D.any() and not nilpotent(np.abs(D))):
-        return -1
-    pencil = Pencil(Blocks(block.A, B, C, D, np.append(block.delays, np.zeros(m))))
-    frame, lags = pencil.frame[0], np.append(block.delays, np.zeros(m)) / pencil.time
-    halves = slice(n), slice(n, None)
-    parts = [np.ascontiguousarray(frame[i, j]) for i in halves for j in halves]
-    top = bound(*parts, lags, -NEAR) * 1.05 + 0.5
-    if not np.isfinite(top):
-        return -1
-    counts = []
-    for left in (-NEAR * (1 + top), NEAR * (1 + top)):
-        path = half_box(left, top, top)
-        around = -2 * turns(pencil.whole, pencil.table[0], path, NO_ROOTS, 1.0)[0]
-        if not abs(around - np.round(around)) < 0.02:
-            return -1
-        counts.append(round(around))
-        if not counts[0]:
-            return 0
-    return counts[0] if counts[0] == counts[1] else -1
+# --- Roots of many systems of one shape, each counted by itself, in compiled loops ----------------
 
 
-# --- Roots of many systems of one shape, each found by itself, in compiled loops -----------------
+def counts_of_stack(of: Entries) -> NDArray[np.int64]:
+    """How many roots each system has right of the axis, by the argument principle.
 
-
-def rightmost_of_stack(block: Blocks) -> tuple[NDArray[np.complex128], NDArray[np.int64]]:
-    """The rightmost root of each system [1/s] and its number of roots right of the axis, counted
-    and found.
-
-    The number is -1 where these do not agree at once, or a root lies on the axis to the resolution,
+    The number is -1 where that does not tell at once, or a root lies on the axis to the resolution,
     or the system may be neutral: then `DelayLTI.count_unstable` has to say.
     """
-    root, count = np.full(len(block.A), np.nan + 0j), np.full(len(block.A), -1)
-    for rows, core in _cores(block):
-        if len(core.delays[0]) and not nilpotent(np.abs(core.D).max(axis=0)):
-            continue
-        for part, pencil in pencils(core):
-            found, right = rightmost_of_all(pencil.whole, pencil.table, *pencil.scaled)
-            root[rows[part]], count[rows[part]] = found / pencil.times, right
-    return root, count
-
-
-def right_of_axis(block: Blocks) -> NDArray[np.int64]:
-    """How many roots each system has right of the axis, where its roots are those of single
-    states; -1 elsewhere.
-    """
-    count = np.full(len(block.A), -1)
-    for rows, core in _cores(block):
-        diagonal = np.diagonal(core.A, axis1=1, axis2=2)
-        if len(core.delays[0]) or np.count_nonzero(core.A) > np.count_nonzero(diagonal):
-            continue
-        unit = block.delays[rows].max(axis=1, initial=0.0)[:, None]
-        unit = np.where(unit > 0, unit, 1.0)
-        count[rows] = (diagonal * unit > LEVEL * (1 + np.abs(diagonal) * unit)).sum(axis=1)
+    count = np.full(len(of.value), -1)
+    for rows, pencil in pencils(core_of(of)):
+        own, poles = pencil.own, pencil.outlook[0]
+        poles = poles if poles.shape[1] > POLES else poles[:, :0]
+        count[rows] = right_of_axis_in_all(
+            pencil.whole,
+            pencil.table,
+            own.row,
+            own.column,
+            own.value,
+            own.n,
+            own.delays,
+            1.0,
+            poles,
+        )
     return count
 
 
-def _cores(block: Blocks) -> Any:
-    """What decides the roots, by pattern."""
-    for rows in of_one_pattern(block):
-        yield rows, core_of(Blocks(*(part[rows] for part in block)))
+def right_of_stack(of: Entries) -> NDArray[np.int64]:
+    """How many roots each system has right of the axis, where its roots are those of single
+    states; -1 elsewhere.
+    """
+    core = core_of(of)
+    if core.k or (core.row != core.column).any():
+        return np.full(len(of.value), -1)
+    unit = of.delays.max(axis=1, initial=0.0)[:, None]
+    speed = core.value * np.where(unit > 0, unit, 1.0)
+    return np.asarray((speed > LEVEL * (1 + np.abs(speed))).sum(axis=1))

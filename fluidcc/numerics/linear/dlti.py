@@ -15,16 +15,18 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import in_html
 from fluidcc.numerics.linear import exchange
 from fluidcc.numerics.linear.bounds import difference_norm
-from fluidcc.numerics.linear.count import RootCount, count_right
+from fluidcc.numerics.linear.count import RootCount, counted
 from fluidcc.numerics.linear.margins import Margins, margins, verdict_of
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.respond import Drive, respond
-from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
+from fluidcc.numerics.linear.roots import Searches
 from fluidcc.numerics.linear.wiring import (
     Blocks,
+    Entries,
     Pick,
     checked,
     delayed_terms,
+    entries_of,
     indices,
     matrix,
     merged,
@@ -184,9 +186,9 @@ class DelayLTI:
     delays = property(
         lambda self: self._block.delays, doc="Delays of the channels [s], all positive."
     )
-    n_states = property(lambda self: len(self._block.A), doc="n.")
-    n_inputs = property(lambda self: self._block.ports[0], doc="External inputs m.")
-    n_outputs = property(lambda self: self._block.ports[1], doc="External outputs p.")
+    n_states = property(lambda self: len(self.states), doc="n.")
+    n_inputs = property(lambda self: len(self.inputs), doc="External inputs m.")
+    n_outputs = property(lambda self: len(self.outputs), doc="External outputs p.")
 
     def __repr__(self) -> str:
         lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (
@@ -208,7 +210,11 @@ class DelayLTI:
     @cached_property
     def pencil(self) -> Pencil:
         """What evaluates the block at many complex frequencies."""
-        return Pencil(self._block)
+        return Pencil(self._entries)
+
+    @cached_property
+    def _entries(self) -> Entries:
+        return entries_of(self._block)
 
     def __call__(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
         """The transfer matrix at complex `s` [1/s]: shape (outputs, inputs, *shape of s)."""
@@ -235,24 +241,24 @@ class DelayLTI:
         values = self.pencil.values(points.ravel())
         return np.asarray(values.phase * np.exp(values.log)).reshape(points.shape)
 
-    @cached_property
+    @property
     def neutral(self) -> bool:
         """Whether the delayed derivative acts on itself: det(I - D22 E(s)) depends on s."""
-        return self._search.neutral
+        return any(part.neutral for part in self._search.parts)
 
     @cached_property
     def difference_norm(self) -> float:
         """A bound of the spectral radius of D22; below one the difference operator is strongly
         stable.
         """
-        return difference_norm(self._search.core)
+        return max((difference_norm(part.block) for part in self._search.parts), default=0.0)
 
-    @cached_property
+    @property
     def essential_abscissa(self) -> float:
         """Right of it the number of roots is finite [1/s]; minus infinity for a retarded system
         (an upper bound).
         """
-        return self._search.essential / self._search.pencil.time
+        return self._search.essential
 
     @explained
     def roots(
@@ -279,20 +285,20 @@ class DelayLTI:
         if count is not None and region is not None:
             raise InvalidInput("give count or region, not both")
         if region is not None:
-            return roots_in(Search(self._block, self._exact), region)
-        return rightmost(
-            self._search, 6 if count is None else whole(count, "count", least=1, most=10_000)
+            return Searches(self._entries, self._exact).inside(region)
+        return self._search.rightmost(
+            6 if count is None else whole(count, "count", least=1, most=10_000)
         )
 
     @cached_property
-    def _search(self) -> Search:
+    def _search(self) -> Searches:
         """The roots found so far: what one question finds, the next does not search again."""
-        return Search(self._block, self._exact)
+        return Searches(self._entries, self._exact)
 
     @explained
     def count_unstable(self) -> RootCount:
-        """The number of roots right of the imaginary axis, by the argument principle and by finding
-        them.
+        """The number of roots right of the imaginary axis, by the argument principle; and those
+        that were found.
 
         Roots on the axis and at the origin are reported apart, see `RootCount`.
 
@@ -301,9 +307,9 @@ class DelayLTI:
         Unsupported
             The system is neutral and its difference operator is not strongly stable.
         Undecided
-            The two counts disagree after two refinements.
+            A root may lie on the axis, and contour and roots disagree after refinement.
         """
-        return count_right(self._search)
+        return counted(self._search)
 
     @explained
     def margins(self, channel: str | int | None = None, at: str = "ports") -> Margins:
@@ -353,7 +359,7 @@ class DelayLTI:
 
     def _closed_verdict(self) -> tuple[bool, int]:
         """Whether the loop closed by ``u = -y`` is stable, and its roots right of the axis."""
-        return verdict_of(self._block)
+        return verdict_of(self._entries, self._exact)
 
     @explained
     def step(self, t: ArrayLike) -> Matrix:

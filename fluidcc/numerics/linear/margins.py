@@ -12,10 +12,10 @@ import numpy as np
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
-from fluidcc.numerics.linear.count import count_right, right_when_closed
+from fluidcc.numerics.linear.count import counted
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
-from fluidcc.numerics.linear.roots import Search
-from fluidcc.numerics.linear.wiring import Blocks, wire
+from fluidcc.numerics.linear.roots import Searches
+from fluidcc.numerics.linear.wiring import Entries
 
 READ = (
     "gain_above", "gain_below", "gain_nearest", "phase_nearest", "delay", "modulus", "ms", "mt",
@@ -217,55 +217,29 @@ def margins(
     return _margins(found[0].tolist(), np.sort(every), stable, unstable)
 
 
-def verdict_of(block: Blocks) -> tuple[bool, int]:
+def verdict_of(of: Entries, exact: bool) -> tuple[bool, int]:
     """Whether a loop is stable under negative unity feedback, and its roots right of the axis."""
-    if (count := right_when_closed(block)) >= 0:
-        return count == 0, count
-    m, _ = block.ports
-    found = count_right(Search(wire(block, -np.eye(m), np.empty((m, 0)), np.empty((0, m)))))
+    found = counted(Searches(of.closed(), exact))
     return found.stable, found.unstable
 
 
-def margins_of_stack(
-    A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats, unstable: Floats
-) -> Margins:
-    """Margins of many loops of one pattern at once: arrays as of `DelayLTI` with a leading axis,
-    one value a loop.
+def margins_of_stack(of: Entries, unstable: Floats) -> Margins:
+    """Margins of many loops of one pattern at once, one value a loop.
 
-    Delays must be positive. `unstable` has the roots of each closed loop right of the axis, on
-    which it has none. Every attribute of the result is an array, `crossovers` is empty. What is
-    found of a loop does not depend on those beside it.
-
-    Raises
-    ------
-    InvalidInput
-        Shapes that do not fit, or a delay that is not positive.
+    `unstable` has the roots of each closed loop right of the axis, on which it has none. Every
+    attribute of the result is an array, `crossovers` is empty. What is found of a loop does not
+    depend on those beside it.
     """
-    block = Blocks(*(np.ascontiguousarray(part, float) for part in (A, B, C, D, delays)))
-    m, p = block.ports
-    if (
-        block.A.ndim != 3
-        or not len(block.A)
-        or m != p
-        or m < 1
-        or len({len(part) for part in (*block, unstable)}) > 1
-    ):
-        raise InvalidInput(
-            f"a stack of square loops needs arrays with one leading axis; got shapes "
-            f"{[part.shape for part in block]}"
-        )
-    if not (block.delays > 0).all() or not all(np.isfinite(part).all() for part in block):
-        raise InvalidInput("every delay of a stack must be positive and every number finite")
-    found = np.empty((MARGINS, len(block.A)))
-    for rows, pencil in pencils(block):
+    found = np.empty((MARGINS, len(of.value)))
+    for rows, pencil in pencils(of):
         found[:, rows] = _judged(pencil)[0].T
     return _margins(found, np.empty(0), unstable == 0, unstable)
 
 
 def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
     """What is read off each system in the order of `READ`, and the crossovers of the last one."""
-    parts = pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
-    found: tuple[Floats, Floats] = judge(*pencil.loop, *parts)
+    parts = pencil.table, *pencil.outlook, pencil.ports[0], pencil.times
+    found: tuple[Floats, Floats] = judge(pencil.loop, *parts)
     return found
 
 
@@ -280,7 +254,8 @@ def eigenloci(
     """
     pencil = loop.pencil
     ends = [np.nan if end is None else end * pencil.time for end in (low, high)]
-    parts = *pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0]
+    poles, proper = pencil.outlook
+    parts = pencil.loop, pencil.table[0], poles[0], proper, pencil.ports[0]
     omega, value = followed(*parts, *ends, points)
     omega = omega / pencil.time
     if not len(value):

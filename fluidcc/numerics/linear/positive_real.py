@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.extras import need
+from fluidcc.numerics.linear.wiring import blocks_of
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
@@ -92,8 +93,7 @@ def kyp(system: DelayLTI) -> Storage:
         )
     _square(system)
     # in the pencil's balanced unknowns, so that the solver sees numbers of one size
-    block = system.pencil.block
-    A, B, C, D = block.A, block.B, block.C, block.D
+    A, B, C, D = (part[0] for part in blocks_of(system.pencil.own)[:4])
     n = len(A)
     if not n:
         most = float(np.linalg.eigvalsh(-(D + D.T)).max())
@@ -107,7 +107,7 @@ def kyp(system: DelayLTI) -> Storage:
     size = max(1.0, float(np.abs(matrix).max()), float(np.abs(value).max()))
     excess = float(np.linalg.eigvalsh(matrix).max()) / size
     least = float(np.linalg.eigvalsh(value).min())
-    scale = system.pencil.state_scale[0]
+    scale = system.pencil.state_scale[0, :n]
     # V is the same function: x = scale x_scaled; its rate is taken in the pencil's unit of time
     physical = gain * value / np.outer(scale, scale) * system.pencil.time
     return Storage(excess < 1e-7 and least > -1e-8, physical)
@@ -184,7 +184,7 @@ def _least(system: DelayLTI) -> tuple[float, float, float]:
         out[finite] = np.linalg.eigvalsh(0.5 * (value + value.conj().transpose(0, 2, 1)))[:, 0]
         return out
 
-    poles = np.abs(np.linalg.eigvals(pencil.block.A)) if pencil.n else np.ones(1)
+    poles = np.abs(np.linalg.eigvals(blocks_of(pencil.own).A[0])) if pencil.n else np.ones(1)
     slow = float(poles[poles > 1e-9 * poles.max(initial=0.0)].min(initial=1.0))
     high = max(40.0, 30 * float(poles.max(initial=1.0)))
     low = min(1.0, slow) * 1e-3

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.pencil import in_own_units
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.wiring import Blocks, blocks_of, entries_of
 
 Floats = NDArray[np.float64]
 
@@ -166,10 +166,11 @@ def respond(
         raise InvalidInput(
             "the times of a response must be a list of finite numbers, none negative"
         )
-    own, unit, scale = in_own_units(block)  # of which the unit goes back
-    block = own._replace(A=own.A / unit, B=own.B / unit, delays=block.delays)
+    own, unit, scale = in_own_units(entries_of(block), powers=True)  # of which the unit goes back
+    own_block = Blocks(*(part[0] for part in blocks_of(own)))
+    block = own_block._replace(A=own_block.A / unit, B=own_block.B / unit, delays=block.delays)
     drive = unit_steps(block) if drive is None else drive
-    drive = drive._replace(start=drive.start / scale[:, None])
+    drive = drive._replace(start=drive.start / scale[0, : own.n, None])
     out = np.empty((block.ports[1], drive.start.shape[1], len(times)))
     order = np.argsort(times, kind="stable")
     run = _Run(block, float(times.max(initial=0.0)), impulse, drive)

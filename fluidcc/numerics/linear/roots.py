@@ -1,5 +1,5 @@
-"""Characteristic roots: guesses by Chebyshev discretisation, polished by Newton, complete by the
-argument principle.
+"""Characteristic roots: guesses by Chebyshev collocation of the delays, polished by Newton's
+iteration, complete by the argument principle.
 """
 
 from __future__ import annotations
@@ -18,11 +18,19 @@ from fluidcc.numerics.linear.bounds import (
     is_neutral,
     points_for,
     radius,
-    undelayed,
 )
-from fluidcc.numerics.linear.compiled.zeros import ROUNDING, STARTS, gather, iterate, turns
-from fluidcc.numerics.linear.pencil import Complex, Pencil
-from fluidcc.numerics.linear.wiring import SINGULAR, Blocks, core_of, joined
+from fluidcc.numerics.linear.compiled.zeros import ROUNDING, iterate, turns
+from fluidcc.numerics.linear.pencil import POLES, Complex, Pencil
+from fluidcc.numerics.linear.wiring import (
+    SINGULAR,
+    Blocks,
+    Entries,
+    blocks_of,
+    close_channels,
+    core_of,
+    independent,
+    joined,
+)
 
 Floats = NDArray[np.float64]
 
@@ -243,29 +251,18 @@ def mirrored(roots: Complex, times: NDArray[np.int64]) -> Complex:
 
 Region = tuple[float, float, float, float]
 
-REACHES = (6.0, 25.0, 80.0)
-"""Frequencies that successive discretisations resolve, in units of the longest delay."""
+REACH = 6.0
+"""Frequency that the first collocation resolves, in units of the longest delay; each that follows
+resolves three times as much.
+"""
 
-LEAST = (10, 16, 24)
-
-AGAIN = 4
-"""Searches for slow roots away from those that are known."""
+LEAST = 10
+"""Points that the longest delay has at least in it."""
 
 FARTHEST = -300.0
 """Left of it, in units of 1/(longest delay), no region begins: exp(300) squared is still a
 number.
 """
-
-PARTS = 4000
-"""Boxes that are looked at until all roots in one are found."""
-
-FEW = 6
-"""Missing roots up to which Newton's iteration is tried in a box, conjugates among them; else it
-is halved at once.
-"""
-
-SPREAD = np.array([0.07, 0.31, 0.52, 0.74, 0.95])
-"""Where it starts, from side to side."""
 
 APART = np.array([1.0 + 0.7j, 0.3 + 23.0j, -2.0 + 5.3j, -8.0 + 1.9j])
 """Where a determinant is compared with the polynomial of its roots, in units of 1/(longest
@@ -275,58 +272,92 @@ delay).
 OWN = 1e-14
 """What the computation of eigenvalues adds to a matrix, of its largest entry."""
 
-SLOW = 0.05
-"""Roots without delays slower than this, in units of 1/(longest delay), are first guesses."""
+NEAR_ZERO = 1e-7
+"""Roots of a system of more than `DENSE` unknowns within this, in units of 1/(longest delay), are
+taken for roots at zero.
+"""
 
-MANY = 24
-"""States from which the first guesses include the roots without delays."""
+DENSE = 400
+"""Unknowns up to which matrices are decomposed."""
+
+STEP = 12.0
+"""Frequencies between collocations, in units of 1/(longest delay); each resolves those around
+it.
+"""
+
+ATTEMPTS = 5
+"""Collocations, each finer than the one before, until a search for one root is given up."""
+
+EDGE = 1e-11
+"""Distance at which a root lies on the edge of a region, relative to its modulus and one."""
+
+FOLLOWING = 4
+"""Gaps among which the widest is taken where none is wide."""
+
+SLOWEST, BESIDE = 8, 1e-4
+"""Poles of a large system between which its slowest roots are looked for first, and how near to
+them, as a part of the distance between two."""
+
+FEW = 6
+"""Roots up to which the first collocation is thought to have them; a chain has one in about three
+units of frequency.
+"""
+
+PEAKS = 6
+"""Frequencies near which roots are looked for, where the argument turns fastest."""
 
 
 class Search:
     """What is known of the roots of one block: finds more, and proves that a region holds no
-    others. Where entries are not `exact`, as with linearised networks, roots slower than 1e-9 over
-    the longest delay are not told from zero.
+    others. Roots below 1e-9 of `slowest` are not told from zero.
 
     Everything in the pencil's unit of time; roots in the closed upper half plane only, those at
     zero aside.
     """
 
-    def __init__(self, block: Blocks, exact: bool = True) -> None:
-        self.core = core_of(block)
-        self.slowest = 0.0 if exact else 1.0
+    def __init__(self, core: Entries) -> None:
+        self.core, self.slowest = core, 0.0
         self.roots: Complex = np.empty(0, complex)
         self.times = np.empty(0, np.int64)
-        self.begun = self.slow = False
-        self.effort, self.least = -1, 0.0
-        self.finite = not len(self.core.delays)
+        self.effort, self.least = 0, 0.0
+        self.finite = not core.delays.any()
 
     @cached_property
     def pencil(self) -> Pencil:
         """The pencil of the core."""
         return Pencil(self.core)
 
-    @property
+    @cached_property
     def block(self) -> Blocks:
-        """The core, scaled."""
-        return self.pencil.block
+        """The core, scaled, without channels of no delay."""
+        return close_channels(Blocks(*(part[0] for part in blocks_of(self.pencil.own))))
 
     @cached_property
     def single(self) -> bool:
         """Whether every cycle is that of one state without delay: then the entries of the diagonal
         are the roots, exactly.
         """
-        A = self.core.A
-        return self.finite and np.count_nonzero(A) == np.count_nonzero(np.diag(A))
+        core = self.core
+        return not core.k and bool((core.row == core.column).all())
 
     @property
     def diagonal(self) -> Complex:
         """The roots of a block that is `single` [1/s], by falling real part."""
-        return np.sort(np.diag(self.core.A))[::-1].astype(complex)
+        found = np.zeros(self.core.n, complex)
+        found[self.core.row] = self.core.value[0]
+        return found[np.argsort(-found.real)]
+
+    @property
+    def large(self) -> bool:
+        """Whether it has too many unknowns for its matrices to be decomposed."""
+        return self.core.n + self.core.k > DENSE
 
     @cached_property
     def neutral(self) -> bool:
         """Whether the difference operator depends on s."""
-        return is_neutral(self.block)
+        core = self.core
+        late = np.arange(core.n + core.k) >= core.n
+        return not core.part(late).acyclic and is_neutral(self.block)
 
     @cached_property
     def essential(self) -> float:
@@ -340,6 +371,9 @@ class Search:
         P(0) is singular then. How far an eigenvalue is moved by relative changes of the entries
         does not depend on units, nor on how small it is beside the others.
         """
+        if self.large:
+            self.least = NEAR_ZERO
+            return np.zeros(max(cluster_moments(self.pencil, 0.0, NEAR_ZERO)[0], 0), complex)
         A, B, C, D, lags = self.block
         whole = joined(A, B, C, D - np.eye(len(lags)))
         with suppress(np.linalg.LinAlgError):
@@ -365,19 +399,17 @@ class Search:
                 break
         return np.zeros(count, complex)
 
-    def improve(self, wanted: int, reach: float = 0.0) -> None:
-        """First what Newton's iteration reaches from a few points, then ever finer discretisations,
-        with the slow roots after the first; the eigenvalues of A where nothing is delayed.
+    def improve(self, wanted: int, reach: float = 0.0, left: float = 0.0) -> None:
+        """Look for more roots, by ever finer collocations up to a frequency, between a line and the
+        axis; the eigenvalues of A where nothing is delayed.
         """
         if self.finite:
             self._add_eigenvalues()
-        elif not self.begun:
-            self._begin(wanted)
-        elif self.effort >= 0 and not self.slow:
+        elif self.large and not self.effort:
             self._add_slow()
         else:
-            self._add_finer(wanted, reach)
-        self.begun = True
+            self._add_finer(wanted, reach, 0.5 * left)
+        self.effort += 1
 
     def _add_eigenvalues(self) -> None:
         """Polished at first, then as they are: clusters that Newton's iteration cannot part."""
@@ -385,59 +417,68 @@ class Search:
         every = (np.diag(A) if self.single else np.linalg.eigvals(A)).astype(complex)
         every = every[np.argsort(np.abs(every))][len(self.zeros) :]
         upper = every[every.imag >= 0]
-        if self.begun or self.single:
+        if self.effort or self.single:
             self._take(upper)
         else:
             self.add(upper)
 
-    def _add_finer(self, wanted: int, reach: float) -> None:
-        """What a discretisation finds that is finer than the one before."""
-        self.effort += 1
-        level = min(self.effort, len(REACHES) - 1)
-        least = LEAST[level] + 12 * (self.effort - level)
-        frequency = max(reach, min(REACHES[level] * 2.0 ** (self.effort - level), 400.0))
-        if self.essential < 0 and level:
-            frequency = min(frequency, max(reach, radius(self.block, 0.0)))
-        points = points_for(self.block.delays, frequency, least + wanted // 3)
-        shifts = 1j * np.linspace(0, max(4.0, min(frequency, 40.0)), 5 + 3 * self.effort)
-        guesses = approximate_roots(self.block, points, shifts)
-        guesses = guesses[guesses.imag >= -1e-6 * (1 + np.abs(guesses))]
-        self.add(guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)])
+    def _add_slow(self) -> None:
+        """The roots between the slowest poles of many states, where the sign of the determinant
+        tells that there is one: flows that hear one another but little have one between each two.
+        """
+        from scipy.optimize import brentq
+
+        poles = np.sort(self.beyond(0.0).real)
+        poles = poles[np.append(np.diff(poles) > 1e-9 * np.abs(poles[1:]), True)][-SLOWEST:]
+        if len(poles) < 2:
+            return
+        size = self.pencil.values(0.5 * (poles[1:] + poles[:-1]) + 0j, scaled=True).log.max()
+
+        def value(s: float) -> float:
+            found = self.pencil.values(np.array([s + 0j]), scaled=True)
+            return float(found.phase[0].real * np.exp(found.log[0] - size))
+
+        found = list[complex]()
+        for low, high in zip(poles[:-1].tolist(), poles[1:].tolist(), strict=True):
+            room = BESIDE * (high - low)  # at a pole its part is singular
+            if value(low + room) * value(high - room) < 0:
+                root = brentq(value, low + room, high - room, xtol=1e-12, rtol=1e-12)
+                found.append(complex(root))
+        self.add(np.array(found, complex))
+
+    def _add_finer(self, wanted: int, reach: float, centre: float) -> None:
+        """What collocations find that are finer than those before, and what Newton's iteration
+        finds from there away from all that is known.
+        """
+        frequency = max(reach, min(REACH * 3.0**self.effort, 400.0))
+        own = self.pencil.own
+        far, least = STEP + 4.0 * self.effort + abs(centre), LEAST + 7 * self.effort
+        shifts = centre + 1j * np.arange(0.0, frequency, STEP)
+        if self.large:  # the slowest are the most, and need the fewest points
+            far, least = 0.5 * far, least // 2
+            near = self.roots[:1] if self.effort else shifts[:1]
+            shifts = np.concatenate(
+                (near, shifts[1 : 1 + self.effort], 1j * self._peaks(frequency))
+            )
+        points = points_for(own.delays[0], far, least)
+        guesses = approximate_roots(own, points, shifts, STEP)
+        guesses = guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)]
+        self.add(guesses)
+        if self.effort:
+            s, size = newton(self.pencil, guesses, self.known(), 40)
+            self.add(s[(size < 1e-8) & (s.imag > -1e-6)])
+
+    def _peaks(self, frequency: float) -> Floats:
+        """Where the argument of the determinant turns fastest along the axis."""
+        omega = np.geomspace(1e-2, frequency, 40 * (1 + self.effort))
+        pace = np.abs(self.pencil.values((1j * omega).astype(complex), scaled=True).slope)
+        peak = np.flatnonzero((pace[1:-1] > pace[:-2]) & (pace[1:-1] >= pace[2:])) + 1
+        return omega[peak[np.argsort(-pace[peak])][: PEAKS * self.effort]]
 
     def _take(self, upper: Complex) -> None:
         """These and no others, each simple."""
         upper = upper[np.abs(upper) > self.least]
         self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
-
-    def _begin(self, wanted: int) -> None:
-        if len(self.block.A) > MANY:
-            self._add_slow(STARTS)
-            return
-        near = undelayed(self.block)
-        slow = near[(near.imag >= 0) & (np.abs(near) < SLOW)]
-        starts = np.concatenate((slow, STARTS[: 16 + wanted]))
-        roots = gather(self.pencil.whole, self.pencil.table[0], starts, len(self.zeros))
-        self._take(roots[roots.imag >= 0])
-
-    def _add_slow(self, more: Complex | None = None) -> None:
-        """What is near the roots that are slow for the delays, however many there are.
-
-        Slow roots of many flows lie densely: Newton's iteration is repeated away from those that it
-        has found.
-        """
-        self.slow = True
-        near = undelayed(self.block)
-        near = near[near.imag >= 0]
-        self.add(near)
-        starts = near if more is None else np.concatenate((more[more.imag >= 0], near))
-        for turn in range(AGAIN):
-            before = int(self.times.sum())
-            if before >= len(near) and (turn or more is None):
-                break
-            s, size = newton(self.pencil, starts, self.known(), 40)
-            self.add(s[(size < 1e-8) & (s.imag > -1e-6)])
-            if self.times.sum() == before:
-                break
 
     def add(self, guesses: Complex) -> None:
         """Polish guesses and merge them with what is known."""
@@ -464,7 +505,7 @@ class Search:
         rounding. A lag that acts so little that its roots lie left of about -24/(longest delay) is
         taken for none.
         """
-        n, every = len(self.block.A), self.known()
+        n, every = self.core.n, self.known()
         if len(every) < n:
             return False
         gaps = APART[:, None] - every[:n]
@@ -489,8 +530,9 @@ class Search:
         A box that stands on the real axis counts with its mirror image.
         """
         left, right, bottom, top = box
+        known = np.concatenate((self.known(), self.beyond(left)))
         if bottom == 0:
-            turns = -2 * winding(self.pencil, half_box(left, right, top), self.known(), density)
+            turns = -2 * winding(self.pencil, half_box(left, right, top), known, density)
         else:
             corners = (
                 complex(left, bottom),
@@ -498,91 +540,93 @@ class Search:
                 complex(right, top),
                 complex(right, bottom),
             )
-            turns = -winding(self.pencil, np.array([*corners, corners[0]]), self.known(), density)
+            turns = -winding(self.pencil, np.array([*corners, corners[0]]), known, density)
         count = round(turns)
         if abs(turns - count) > 0.02:
             raise OnContour(f"the argument does not close: {turns:.4f} turns")
         return count
 
-    def complete(self, box: Region, density: float = 1.0) -> None:
-        """Find every root in a box of the upper half plane: it is halved until nothing is missing
-        in any part.
-
-        Raises
-        ------
-        OnContour
-            The argument cannot be followed around a part, or `PARTS` of them are not enough.
+    def beyond(self, left: float) -> Complex:
+        """Poles of many states left of a line: near them the determinant has as many roots, without
+        which its argument is followed in longer steps.
         """
-        waiting = [box]
-        for _ in range(PARTS):
-            if not waiting:
-                return
-            part = waiting.pop()
-            missing = self.missing(part, density)
-            if 0 < missing <= FEW:
-                self.hunt(part)
-                missing = self.missing(part, density)
-            if missing > 0:
-                waiting += self._halves(part, density)
-            elif missing < 0:
-                raise OnContour(
-                    f"{-missing} more roots were found than the argument principle counts"
-                )
-        raise OnContour(f"roots were still missing in one of {PARTS} parts of the region")
-
-    def _halves(self, box: Region, density: float) -> list[Region]:
-        """Two parts of a box between which the argument can be followed."""
-        left, right, bottom, top = box
-        for share in (0.5, 0.44, 0.57, 0.37):
-            x, y = left + share * (right - left), bottom + share * (top - bottom)
-            wide = right - left > top - bottom
-            line = (
-                (complex(x, bottom), complex(x, top))
-                if wide
-                else (complex(left, y), complex(right, y))
-            )
-            with suppress(OnContour):
-                winding(self.pencil, np.array(line), self.known(), density)
-                return (
-                    [(left, x, bottom, top), (x, right, bottom, top)]
-                    if wide
-                    else [(left, right, bottom, y), (left, right, y, top)]
-                )
-        raise OnContour(
-            f"roots are too close to one another near s = {complex(x, y) / self.pencil.time:.6g} "
-            f"1/s"
-        )
+        poles, _ = self.pencil.outlook
+        if poles.shape[1] <= POLES:
+            return np.empty(0, complex)
+        return poles[0][poles[0].real < left - 1e-6 * (1 + np.abs(poles[0]))]
 
     def reach_right_of(self, left: float) -> float:
         """Half the side of a box that holds every root right of `left`."""
-        bound = radius(self.block, left)
-        if not np.isfinite(bound):
+        found = self.pencil.radius(left)
+        if not np.isfinite(found):
+            found = radius(self.block, left)
+        if not np.isfinite(found):
             raise Unsupported(
                 f"the system is neutral with essential abscissa "
                 f"{self.essential / self.pencil.time:.6g} 1/s: "
                 f"infinitely many roots may lie right of {left / self.pencil.time:.6g} 1/s; ask "
                 f"for a bounded region"
             )
-        return max(bound, abs(left)) * 1.05 + 0.5
-
-    def hunt(self, box: Region) -> None:
-        """Newton away from all known roots, from points spread over a box."""
-        left, right, bottom, top = box
-        x, y = (low + (high - low) * SPREAD for low, high in ((left, right), (bottom, top)))
-        s, size = newton(self.pencil, (x[:, None] + 1j * y).ravel(), self.known(), 40)
-        near = (
-            (np.abs(s.real - 0.5 * (left + right)) < right - left)
-            & (s.imag > -1e-6)
-            & (s.imag < 2 * top - bottom)
-        )
-        self.add(s[(size < 1e-8) & near])
+        return max(found, abs(left)) * 1.05 + 0.5
 
 
-def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
+class Searches:
+    """The roots of a block: those of its parts that have no loop in common, each found by itself.
+
+    Where entries are not `exact`, as with linearised networks, roots slower than 1e-9 over the
+    longest delay are not told from zero.
+    """
+
+    def __init__(self, of: Entries, exact: bool = True) -> None:
+        self.core = core_of(of)
+        self.parts = [Search(part) for part in independent(self.core)]
+        if not exact:
+            unit = float(of.delays.max(initial=0.0))
+            unit = unit or min((part.pencil.time for part in self.parts), default=1.0)
+            for part in self.parts:
+                part.slowest = part.pencil.time / unit
+
+    @property
+    def essential(self) -> float:
+        """Right of it the number of roots is finite [1/s]."""
+        return max((one.essential / one.pencil.time for one in self.parts), default=-np.inf)
+
+    def rightmost(self, count: int, attempts: int = ATTEMPTS, fewer: bool = False) -> Complex:
+        """The `count` rightmost roots [1/s], as `rightmost` of one part; of each part no more are
+        looked for than may be among them.
+        """
+        if count < 1:
+            raise InvalidInput(f"count must be at least 1, got {count}")
+        if len(self.parts) == 1:
+            return rightmost(self.parts[0], count, attempts, fewer)
+        known = [rightmost(part, 1, attempts, fewer) for part in self.parts]
+        ended = [not len(s) for s in known]
+        while True:
+            every = np.concatenate(known) if known else np.empty(0, complex)
+            best = every[np.lexsort((-every.imag, -every.real))]
+            best = best[: _whole(best, count)]
+            last = best[-1].real if len(best) >= count else -np.inf
+            short = [i for i, s in enumerate(known) if not ended[i] and s[-1].real > last]
+            if not short:
+                return best
+            for i in short:
+                more = rightmost(self.parts[i], len(known[i]) + 1, attempts, fewer)
+                known[i], ended[i] = more, len(more) <= len(known[i])
+
+    def inside(self, region: Region) -> Complex:
+        """All roots in a box (re_min, re_max, im_min, im_max) [1/s], as `roots_in` of one part."""
+        found = [roots_in(part, region) for part in self.parts]
+        every = np.concatenate(found) if found else np.empty(0, complex)
+        return every[np.argsort(-every.real, kind="stable")]
+
+
+def rightmost(of: Search, count: int, attempts: int, fewer: bool = False) -> Complex:
     """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has
     fewer.
 
-    Conjugates stand together, so that there may be one more than asked for.
+    Conjugates stand together, so that there may be one more than asked for. With `fewer`, where so
+    many cannot be settled in some attempts, as many of those that were found as can; if none, the
+    search for one goes on.
 
     Raises
     ------
@@ -591,44 +635,29 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
     Undecided
         The roots found and the argument principle do not agree.
     """
-    if count < 1:
-        raise InvalidInput(f"count must be at least 1, got {count}")
     if of.single:
         return of.diagonal[:count]
-    problem = "too few roots were found"
-    for attempt in range(attempts):
+    problem, most = "too few roots were found", attempts if not fewer or count > 1 else ATTEMPTS
+    for attempt in range(most):
         if attempt and not of.finite and of.without_lags():
             every = of.known()
             return every[: _whole(every, count)] / of.pencil.time
-        if not of.begun or attempt in (1, 2) or len(of.known()) < count:
-            of.improve(count)
+        if attempt or not of.effort or (len(of.known()) < count and not (fewer and of.large)):
+            of.improve(count, 4.0 * count * (1 + attempt) if count > FEW else 0.0)
         every = of.known()
         if of.finite:
-            if len(every) == len(of.block.A):
+            if len(every) == of.core.n:
                 return every[: _whole(every, count)] / of.pencil.time
             continue
-        left = _gap(every.real, count)
-        # a line right of where infinitely many are, and nearer to it each time
-        if left <= of.essential:
-            room = float(every.real.max(initial=-np.inf)) - of.essential
-            left = of.essential + (room if room > 0 else 1.0) * 0.5 ** (attempt + 1)
-        try:
-            top = of.reach_right_of(left)
-            box = (left, max(top, left + 1), 0.0, top)
-            if attempt >= 2:
-                of.complete(box, 1.0 + attempt)
-            missing = of.missing(box, 1.0 + attempt)
-        except OnContour as raised:
-            problem = str(raised)
-            continue
-        every = of.known()
-        right = int((every.real > left).sum())
-        if missing == 0 and right >= count:
-            return every[: _whole(every, count)] / of.pencil.time
-        problem = (
-            f"{right} were found right of {left / of.pencil.time:.6g} 1/s, where there are "
-            f"{right + missing}"
-        )
+        wanted = [count]
+        if fewer and (of.large or attempt == most - 1):
+            wanted = [*range(min(count, len(every)), 0, -1)]
+        for number in wanted:
+            problem = _proved(of, every, number, attempt)
+            if not problem:
+                return every[: _whole(every, number)] / of.pencil.time
+    if fewer and count > 1:
+        return rightmost(of, 1, attempts, fewer)
     if np.isfinite(of.essential):
         raise Unsupported(
             f"the system is neutral with essential abscissa {of.essential / of.pencil.time:.6g} "
@@ -641,6 +670,25 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
         f"the {count} rightmost roots could not be settled: {problem}; ask for fewer or for a "
         f"region"
     )
+
+
+def _proved(of: Search, every: Complex, count: int, attempt: int) -> str:
+    """Nothing if no root that is not known lies right of the first `count`; else why not."""
+    left = _gap(every.real, count)
+    # a line right of where infinitely many are, and nearer to it each time
+    if left <= of.essential:
+        room = float(every.real.max(initial=-np.inf)) - of.essential
+        left = of.essential + (room if room > 0 else 1.0) * 0.5 ** (attempt + 1)
+    right, unit = int((every.real > left).sum()), of.pencil.time
+    try:
+        top = of.reach_right_of(left)
+        missing = of.missing((left, max(top, left + 1), 0.0, top), 1.0 + attempt)
+    except (OnContour, Undecided) as raised:
+        return str(raised)
+    if missing == 0 and right >= count:
+        return ""
+    there = f"right of {left / unit:.6g} 1/s, where there are {right + missing}"
+    return f"{right} were found {there}"
 
 
 def roots_in(of: Search, region: Region) -> Complex:
@@ -669,18 +717,23 @@ def roots_in(of: Search, region: Region) -> Complex:
         )
     height = max(abs(bottom), abs(top)) * unit
     box = (low * unit, high * unit, 0.0, height * (1 + 1e-9))
-    problem = ""
-    for attempt in range(3):
-        if of.finite:  # eigenvalues of A, however close to one another
-            of.improve(1)
+    problem, missing = "", 0
+    with suppress(OnContour):
+        missing = of.missing(box)
+    for attempt in range(5):
+        of.improve(len(of.known()) + 2 * abs(missing) + 6, height + STEP, min(box[0], 0.0))
         try:
-            of.complete(box, 1.0 + attempt)
             missing = of.missing(box, 1.0 + attempt)
         except OnContour as raised:
             problem = str(raised)
             continue
+        every = of.known()
+        edges = np.abs(np.stack((every.real - box[0], every.real - box[1], every.imag - box[3])))
+        if (edges < EDGE * (1 + np.abs(every))).any():
+            problem = "a root lies on the contour"
+            break
         if missing == 0:
-            s = of.known() / unit
+            s = every / unit
             inside = (s.real >= low) & (s.real <= high) & (s.imag >= bottom) & (s.imag <= top)
             return s[inside]
         problem = f"the argument principle counts {missing} more than were found"
@@ -688,6 +741,19 @@ def roots_in(of: Search, region: Region) -> Complex:
         f"the roots in {tuple(ends.tolist())} could not be settled: {problem}; move the region's "
         f"edges"
     )
+
+
+def rightmost_of_stack(of: Entries) -> Complex:
+    """The rightmost root of each system of a stack [1/s], in the upper half plane; NaN where it
+    cannot be settled.
+    """
+    found = np.full(len(of.value), np.nan + 0j)
+    for i in range(len(found)):
+        with suppress(Undecided, Unsupported):
+            one = of._replace(value=of.value[i : i + 1], delays=of.delays[i : i + 1])
+            roots = Searches(one, exact=False).rightmost(1)
+            found[i] = complex(roots[0].real, abs(roots[0].imag)) if len(roots) else found[i]
+    return found
 
 
 def _whole(every: Complex, count: int) -> int:
@@ -699,10 +765,12 @@ def _whole(every: Complex, count: int) -> int:
 
 
 def _gap(real: NDArray[np.float64], count: int) -> float:
-    """A line left of the first `count` real parts, in a gap wide enough to walk through; left of
-    all if too few.
+    """A line left of the first `count` real parts, in a gap wide enough to walk through, or the
+    widest of those that follow; left of all if too few.
     """
-    for i in range(count, len(real)):
-        if real[i - 1] - real[i] > 1e-3:
-            return float(real[i - 1] - min(0.5 * (real[i - 1] - real[i]), 0.5))
+    gaps = real[count - 1 : -1][:FOLLOWING] - real[count:][:FOLLOWING]
+    if len(gaps) and gaps.max() > 1e-7:
+        wide = np.flatnonzero(gaps > 1e-3)
+        i = int(wide[0]) if len(wide) else int(gaps.argmax())
+        return float(real[count - 1 + i] - min(0.5 * gaps[i], 0.5))
     return float(real.min(initial=0.0)) - (0.05 if len(real) >= count else 0.5)

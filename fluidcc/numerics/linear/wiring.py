@@ -141,15 +141,6 @@ def _inverse(matrix: Matrix, problem: str) -> Matrix:
     return np.asarray(inverse)
 
 
-def of_one_pattern(block: Blocks) -> list[NDArray[np.int64]]:
-    """Numbers of the systems of a stack by which entries they have."""
-    return alike(
-        np.concatenate(
-            [np.packbits(part.reshape(len(part), -1) != 0, axis=1) for part in block[:4]], axis=1
-        )
-    )
-
-
 def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
     """Numbers of the rows by what is in them, in the order in which that comes first."""
     if len(table) and np.all(table == table[:1]):  # as a rule, and much faster
@@ -175,77 +166,132 @@ def joined(A: Any, B: Any, C: Any, D: Any) -> Any:
     return np.concatenate(rows, axis=-2)
 
 
-def core_of(block: Blocks) -> Blocks:
+class Entries(NamedTuple):
+    """A block, or many of one pattern, by the entries of ``[[A, B2, B1], [C2, D22, D21], [C1, D12,
+    D11]]``: states and channels before ports.
+
+    Rows rise. The delay of a channel may be zero.
+    """
+
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: Matrix  # (systems, entries)
+    delays: Matrix  # (systems, channels)
+    n: int  # states
+    m: int  # inputs
+    p: int  # outputs
+
+    @property
+    def k(self) -> int:
+        """Channels."""
+        return self.delays.shape[1]
+
+    @property
+    def acyclic(self) -> bool:
+        """Whether an autonomous block has no cycle, not even of one unknown."""
+        label = _strongly_connected(self)
+        return len(np.unique(label)) == len(label) and bool((self.row != self.column).all())
+
+    def without_ports(self) -> Entries:
+        """The autonomous block."""
+        size = self.n + self.k
+        return self.of((self.row < size) & (self.column < size))._replace(m=0, p=0)
+
+    def closed(self) -> Entries:
+        """The autonomous block of the loop ``u = -y``: inputs become channels without delay."""
+        order = np.argsort(self.row, kind="stable")
+        sign = np.where(self.row < self.n + self.k, 1.0, -1.0)
+        none = np.zeros((len(self.delays), self.m))
+        return Entries(
+            self.row[order], self.column[order], (sign * self.value)[:, order],
+            np.concatenate((self.delays, none), axis=1), self.n, 0, 0,
+        )  # fmt: skip
+
+    def of(self, kept: NDArray[np.bool_]) -> Entries:
+        """With some of the entries."""
+        return self._replace(
+            row=self.row[kept], column=self.column[kept], value=self.value[:, kept]
+        )
+
+    def part(self, kept: NDArray[np.bool_]) -> Entries:
+        """Some of the unknowns of an autonomous block, with the entries among them."""
+        place = np.cumsum(kept) - 1
+        left = self.of(kept[self.row] & kept[self.column])
+        return left._replace(
+            row=place[left.row], column=place[left.column], delays=self.delays[:, kept[self.n :]],
+            n=int(kept[: self.n].sum()),
+        )  # fmt: skip
+
+
+def entries_of(block: Blocks) -> Entries:
+    """The entries of a block, or of a stack."""
+    A, B, C, D, delays = block if block.A.ndim == 3 else (part[None] for part in block)
+    (m, p), n = block.ports, A.shape[-1]
+    inner = joined(A, B[..., m:], C[..., p:, :], D[..., p:, m:])
+    right = np.concatenate((B[..., :m], D[..., p:, :m]), axis=-2)
+    below = np.concatenate((C[..., :p, :], D[..., :p, m:]), axis=-1)
+    whole = joined(inner, right, below, D[..., :p, :m])
+    row, column = np.nonzero((whole != 0).any(axis=0))
+    return Entries(row, column, whole[:, row, column], np.asarray(delays, float), n, m, p)
+
+
+def blocks_of(of: Entries) -> Blocks:
+    """The stack of these entries."""
+    n, size = of.n, of.n + of.k
+    whole = np.zeros((len(of.value), size + of.p, size + of.m))
+    whole[:, of.row, of.column] = of.value
+    rows = np.r_[:n, size : size + of.p, n:size]
+    columns = np.r_[:n, size : size + of.m, n:size]
+    whole = whole[:, rows[:, None], columns]
+    parts = whole[:, :n, :n], whole[:, :n, n:], whole[:, n:, :n], whole[:, n:, n:], of.delays
+    return Blocks(*map(np.ascontiguousarray, parts))
+
+
+def core_of(of: Entries) -> Entries:
     """The autonomous block without the channels that lie on no cycle, and without couplings between
     its cycles.
 
     The pencil is block triangular in the strongly connected parts of (x, z), so that its
     determinant is theirs. From a stack goes what lies on no cycle of any of its systems.
     """
-    m, p = block.ports
-    n, k = block.A.shape[-1], block.delays.shape[-1]
-    A, B, C, D = block.A, block.B[..., m:], block.C[..., p:, :], block.D[..., p:, m:]
-    inner = joined(A, B, C, D)
-    arrow = inner != 0 if inner.ndim == 2 else (inner != 0).any(axis=0)
-    together = _strongly_connected(arrow)
-    inner = np.where(together, inner, 0.0)
-    keep = (
-        (together.sum(axis=1) > 1)
-        | (np.arange(n + k) < n)
-        | (np.diag(arrow) & (np.arange(n + k) >= n))
-    )
-    inner = inner[..., keep, :][..., keep]
-    delays = block.delays[..., keep[n:]]
-    # in C order: compiled functions are compiled again for another
-    parts = inner[..., :n, :n], inner[..., :n, n:], inner[..., n:, :n], inner[..., n:, n:], delays
-    return Blocks(*map(np.ascontiguousarray, parts))
+    of = of.without_ports()
+    label = _strongly_connected(of)
+    kept = np.bincount(label)[label] > 1
+    kept[: of.n] = True
+    kept[of.row[of.row == of.column]] = True
+    return of.of(label[of.row] == label[of.column]).part(kept)
 
 
-def _strongly_connected(arrow: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which pairs lie on a common cycle, and each with itself."""
-    size = len(arrow)
+def independent(of: Entries) -> list[Entries]:
+    """Blocks without inputs and outputs whose characteristic roots together are those of a core:
+    its strongly connected parts.
+
+    Where some loop has no state at all, the block is left whole.
+    """
+    label = _strongly_connected(of)
+    if label.max(initial=0) == 0:
+        return [of]
+    if not np.isin(label, label[: of.n]).all():
+        return [of]
+    first = label[np.sort(np.unique(label[: of.n], return_index=True)[1])]
+    return [of.part(label == number) for number in first.tolist()]
+
+
+def _strongly_connected(of: Entries) -> NDArray[np.int64]:
+    """The number of the strongly connected part of each unknown."""
+    size = of.n + of.k
     if size > SMALL:
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
-        _, label = connected_components(csr_array(arrow), directed=True, connection="strong")
-        return np.asarray(label[:, None] == label)
-    reach = arrow + np.eye(size)
+        arrow = csr_array((np.ones(len(of.row)), (of.row, of.column)), shape=(size, size))
+        return np.asarray(connected_components(arrow, connection="strong")[1], np.int64)
+    reach = np.eye(size)
+    reach[of.row, of.column] = 1.0
     for _ in range(max(1, size - 1).bit_length()):
         reach = np.minimum(reach @ reach, 1.0)
-    return np.asarray((reach > 0) & (reach.T > 0))
-
-
-# --- parts of a block that have no loop in common -------------------------------------------------
-
-
-def independent(block: Blocks) -> list[Blocks]:
-    """Blocks without inputs and outputs whose characteristic roots together are those of `block`.
-
-    States and channels are the vertices of a graph, what each hears its edges. Sorted by strongly
-    connected parts, the pencil is block triangular. Channels that are in no loop have no roots;
-    where some loop has no state at all, the block is left whole.
-    """
-    n, (m, p) = len(block.A), block.ports
-    A, B, C, D = block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]
-    together = _strongly_connected(joined(A, B, C, D) != 0)
-    found = []
-    for first in sorted({int(row.argmax()) for row in together}):
-        own = np.flatnonzero(together[first])
-        z, v = own[own < n], own[own >= n] - n
-        if len(z):
-            found.append(
-                Blocks(
-                    A[np.ix_(z, z)],
-                    B[np.ix_(z, v)],
-                    C[np.ix_(v, z)],
-                    D[np.ix_(v, v)],
-                    block.delays[v],
-                )
-            )
-        elif D[np.ix_(v, v)].any():
-            return [block]
-    return found
+    together = (reach > 0) & (reach.T > 0)
+    return together.argmax(axis=1) if size else np.zeros(0, np.int64)
 
 
 # --- arrays that fit, and names -------------------------------------------------------------------

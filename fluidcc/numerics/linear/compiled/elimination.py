@@ -1,10 +1,10 @@
-"""Sparse elimination of one matrix pattern at many frequencies, and the pencils that it is for.
-Compiled.
+"""Elimination of a pencil at one point, with its derivative. Compiled.
 
-A pencil of a network is sparse, and its pattern does not depend on the frequency. So the order of
-the pivots and every multiply-and-subtract of the elimination are written down once (`plan`), and
-replayed at each frequency (`replay`). Pivots are chosen for one sample matrix; where the same order
-meets a small pivot, the point is flagged and the caller solves it with pivoting.
+A pencil of a network falls into small parts once the few unknowns that join them, such as the
+arrivals and queues of links, are set aside (`parted`). Each part is eliminated by itself, pivoted
+and dense, and leaves its Schur complement with those that join; these, the *hubs*, are eliminated
+last. So a determinant of N different flows takes a time in proportion to N. Where a part is nearly
+singular by itself, a small pencil is eliminated whole.
 """
 
 from __future__ import annotations
@@ -18,161 +18,349 @@ from fluidcc.numerics.compiling import njit
 
 Index = NDArray[np.int64]
 
-SLOTS, ENTRIES, ROWS, COLUMNS, PARITY = range(5)
-WHERE, LAG_OF, DENSE, PIVOT, AT, BORDER, MULTIPLIER, TO, TARGET, SOURCE, CORNER, END = range(5, 17)
-"""What stands at the head of a plan: sizes, and where each of its parts starts.
+# --- the plan of an elimination -------------------------------------------------------------------
 
-Entry e stands in slot ``where[e]``, which is place ``dense[e]`` of the bordered matrix, and is
-``constant + lead s + lagged exp(-s delays[lag_of[e]])``; slots from `ENTRIES` on are filled by the
-elimination. Step k has the pivot ``pivot[k]`` and the multipliers ``multiplier[at[k] : at[k +
-1]]``, from ``border[k]`` on those of rows that are no pivots; multiplier q subtracts from
-``target[to[q] : to[q + 1]]`` its multiple of ``source``. ``corner`` are the slots of the Schur
-complement, -1 where it has none.
+WHOLE, LAG_OF, ENTRIES, SECOND, CUT, INPUTS, OUTPUTS, HEAD = range(8)
+"""What stands at the head of a plan: where the plan of the pencil as one part begins, where the
+numbers of the delays, the number of entries, where the first plan begins, unknowns that are left
+beside the ports, and ports.
+"""
+PARTS, HUBS, INSIDE, ROWS, COLUMNS, ORDER, PLACE, FIRST = range(8)
+PIVOTS, TALL, WIDE, DOWN, RIGHT, INTO_ROW, INTO_COLUMN, END = range(8, 16)
+"""What stands at the head of each of the two: numbers of parts and of hubs, whether the columns of
+inputs are eliminated with the hubs, the most rows and columns of a part; then where its lists
+start.
+
+Part i has the entries ``order[first[i] : first[i + 1]]``, the hubs those of number `PARTS`, each at
+`place` of a dense matrix of ``tall[i]`` rows and ``wide[i]`` columns, whose first ``pivots[i]`` are
+its own; the others stand for the rows ``into_row[down[i] : down[i + 1]]`` and columns of the hubs
+and ports.
 """
 
+OVERHEAD = 60  # multiplications that a part costs beside its elimination
 
-THRESHOLD = 0.1  # a pivot beside the diagonal is taken where that is below this fraction of it
+
+@njit(entry=True)
+def parted(row, column, size):  # type: ignore[no-untyped-def]
+    """The number of the part of each unknown, -1 for hubs: the unknowns with most neighbours, as
+    many as make the elimination cheapest.
+    """
+    degree, best, label = np.zeros(size, np.int64), float(size) ** 3, np.full(size, -1)
+    for e in range(len(row)):
+        if row[e] != column[e] and row[e] < size and column[e] < size:
+            degree[row[e]] += 1
+            degree[column[e]] += 1
+    limit = degree.max() if size else 0
+    while limit > 1:
+        limit = min(limit - 1, int(0.8 * limit))
+        root, count = np.arange(size), np.zeros(size, np.int64)
+        for e in range(len(row)):
+            i, j = row[e], column[e]
+            if i < size and j < size and degree[i] <= limit and degree[j] <= limit:
+                i, j = _root(root, i), _root(root, j)
+                root[max(i, j)] = min(i, j)
+        for i in range(size):
+            if degree[i] <= limit:
+                root[i] = _root(root, i)
+                count[root[i]] += 1
+        cost = float((degree > limit).sum()) ** 3
+        for number in count:
+            cost += (float(number) ** 3 + OVERHEAD) if number else 0.0
+        if cost < best:
+            best, parts, number = cost, np.full(size, -1), 0
+            for i in range(size):
+                label[i] = -1
+                if degree[i] <= limit:
+                    if root[i] == i:
+                        parts[i], number = number, number + 1
+                    label[i] = parts[root[i]]
+    return label
 
 
-def plan(
-    sample: NDArray[np.complex128],
-    pattern: NDArray[np.bool_],
-    size: int,
-    row: Index,
-    column: Index,
-    lag_of: Index,
+@njit(counted=False)
+def _root(root, i):  # type: ignore[no-untyped-def]
+    while root[i] != i:
+        root[i] = root[root[i]]
+        i = root[i]
+    return i
+
+
+def planned(
+    row: Index, column: Index, lag_of: Index, ports: tuple[int, int], label: Index, cut: Index
 ) -> Index:
-    """The plan for eliminating the first `size` rows and columns of a matrix of that pattern.
+    """The plan for eliminating a bordered pencil of that pattern.
 
     Parameters
     ----------
-    sample : array of complex
-        The matrix at a typical frequency.
-    pattern : array of bool
-        Entries that are not zero at every frequency.
-    size : int
-        How many leading rows and columns are eliminated; the rest becomes the Schur complement.
     row, column, lag_of : array of int
-        Of each entry, in the order of the floats: its place, and the number of its delay or -1.
+        Of each entry: its place, unknowns before ports, and the number of its delay or -1.
+    ports : tuple of int
+        Inputs and outputs.
+    label : array of int
+        The part of each unknown, -1 for hubs.
+    cut : array of int
+        Hubs that are left beside the ports: all from which inputs come in, or none.
     """
-    chosen = _order(sample[:size, :size])
-    slot, entries = np.full(pattern.shape, -1), int(pattern.sum())
-    slot[pattern] = np.arange(entries)
-    steps = _steps(slot, chosen)
-    order = chosen[0][np.argsort(chosen[1])]
-    parity = (-1) ** int(np.triu(order[:, None] > order, 1).sum())
-    dense = row * pattern.shape[1] + column
-    parts = [slot[row, column], lag_of, dense, slot[*chosen], *steps, slot[size:, size:].ravel()]
-    head = [int(slot.max(initial=-1)) + 1, entries, *pattern.shape, parity]
-    starts = np.cumsum([END + 1, *(len(part) for part in parts)])
-    return np.concatenate([head, starts, *parts])
+    size, (m, p) = len(label), ports
+    first = _plan(row, column, size, m, label, cut, inside=not len(cut))
+    second = np.empty(0, np.int64)
+    if label.max(initial=-1) >= 0 and size <= SMALL:
+        second = _plan(row, column, size, m, np.full(size, -1), cut, inside=True)
+    at = HEAD + len(lag_of)
+    head = [at + len(first) if len(second) else 0, HEAD, len(row), at, len(cut), m, p]
+    return np.concatenate([head, lag_of, first, second])
 
 
-def _order(matrix: NDArray[np.complex128]) -> Any:
-    """Rows and columns of the pivots, those first that fill least."""
-    from scipy.sparse import csc_array
-    from scipy.sparse.linalg import splu
+def _plan(
+    row: Index, column: Index, size: int, m: int, label: Index, cut: Index, inside: bool
+) -> Index:
+    parts, last = int(label.max(initial=-1)) + 1, np.isin(np.arange(size), cut)
+    hubs = np.concatenate([np.flatnonzero((label < 0) & ~last), cut]).astype(np.int64)
+    own = np.bincount(label[label >= 0], minlength=parts)
+    begin = np.append(0, np.cumsum(own))
+    # where an unknown stands in its part, or among the hubs and ports
+    place = np.empty(size, np.int64)
+    inner = np.argsort(label, kind="stable")[len(hubs) :]
+    place[inner] = np.arange(len(inner)) - begin[label[inner]]
+    place[hubs] = np.arange(len(hubs))
+    owner = [np.append(label, -1)[np.minimum(at, size)] for at in (row, column)]
+    part = np.where(owner[0] >= 0, owner[0], np.where(owner[1] >= 0, owner[1], parts))
+    local, into, starts, counts = [], [], [], []
+    for at, of in zip((row, column), owner, strict=True):
+        where = np.where(at < size, place[np.minimum(at, size - 1)] if size else 0,
+                         at - size + len(hubs))  # fmt: skip
+        outside = (of < 0) & (part < parts)
+        most = int(where.max(initial=0)) + 1
+        known, which = np.unique((part * most + where)[outside], return_inverse=True)
+        start = np.searchsorted(known, np.arange(parts + 1) * most)
+        where[outside] = own[part[outside]] + which - start[part[outside]]
+        local.append(where)
+        into.append(known % most)
+        starts.append(start)
+        counts.append(own + np.diff(start))
+    wide = np.append(counts[1], len(hubs) + (m if inside else 0))
+    order = np.argsort(part, kind="stable")
+    across = (part == parts) & (local[1] >= len(hubs))
+    spot = local[0] * wide[part] + local[1]
+    if not inside:  # straight from a port into a hub that is left
+        spot[across] = -1 - (local[0] * m + local[1] - len(hubs))[across]
+    lists = [order, spot, np.searchsorted(part[order], np.arange(parts + 2)), own, counts[0], wide,
+             *starts, *into]  # fmt: skip
+    sizes = [parts, len(hubs), inside, *(int(count.max(initial=0)) for count in counts)]
+    at = np.cumsum([END, *(len(one) for one in lists[:-1])])
+    return np.concatenate([sizes, at, *lists]).astype(np.int64)
 
-    diagonal = np.tile(np.arange(len(matrix)), (2, 1))
-    if not len(matrix):
-        return diagonal
-    how: Any = {"diag_pivot_thresh": THRESHOLD, "options": {"SymmetricMode": True}}
-    try:
-        factors = splu(csc_array(matrix), "MMD_AT_PLUS_A", **how)
-    except RuntimeError:  # singular
-        return diagonal
-    return np.argsort([factors.perm_r, factors.perm_c])
+
+SMALL = 100  # unknowns up to which a pencil is eliminated whole where a part is nearly singular
 
 
-def _steps(slot: Index, chosen: Index) -> list[Any]:
-    """The elimination written down: `AT`, `BORDER`, `MULTIPLIER`, `TO`, `TARGET`, `SOURCE`; new
-    entries get their slots.
+# --- the elimination ------------------------------------------------------------------------------
+
+
+LIMIT = 1e4  # a multiplier of a hub's row above this makes a part nearly singular
+PREFERRED = 0.1  # of the largest, from which on the diagonal is the pivot
+
+
+class Work(NamedTuple):
+    """Room for an elimination, each array beside that of its derivatives.
+
+    `down` and `across` are what is left of the columns of the cut and of the inputs; without a cut
+    `across` is the transfer matrix.
     """
-    open_row, open_column = (np.ones(n, bool) for n in slot.shape)
-    filled, none = int(slot.max(initial=-1)) + 1, np.empty(0, np.int64)
-    at, border, multiplier, lengths, target, source = [0], [], [none], [none], [none], [none]
-    for i, j in chosen.T:
-        open_row[i] = open_column[j] = False
-        rows = np.flatnonzero(open_row & (slot[:, j] >= 0))
-        columns = np.flatnonzero(open_column & (slot[i] >= 0))
-        places = slot[np.ix_(rows, columns)]
-        fresh = places < 0
-        places[fresh] = np.arange(filled, filled + fresh.sum())
-        slot[np.ix_(rows, columns)], filled = places, filled + int(fresh.sum())
-        border.append(at[-1] + int((rows < len(chosen.T)).sum()))
-        at.append(at[-1] + len(rows))
-        multiplier.append(slot[rows, j])
-        lengths.append(np.full(len(rows), len(columns)))
-        target.append(places.ravel())
-        source.append(np.tile(slot[i, columns], len(rows)))
-    to = np.append(0, np.cumsum(np.concatenate(lengths)))
-    multiplied, into, of = (np.concatenate(part) for part in (multiplier, target, source))
-    return [np.array(at), np.array(border, np.int64), multiplied, to, into, of]
 
-
-# --- a planned elimination replayed at one frequency, with its derivative -------------------------
-
-
-LIMIT = 1e4  # a multiplier above this flags the point
-TINY = 1e250  # and so does the inverse of a pivot above this
+    late: Any  # (2, lags)
+    part: Any  # (2, rows, columns)
+    hubs: Any
+    weight: Any
+    filled: Any
+    down: Any  # (2, cut + outputs, cut)
+    across: Any  # (2, cut or outputs, inputs)
 
 
 @njit()
 def room(whole, real):  # type: ignore[no-untyped-def]
-    """Where `eliminate` puts its numbers, each with its derivative: the slots, then the factors
-    of the lags.
+    """Room for a plan and its floats."""
+    cut, m, p = whole[CUT], whole[INPUTS], whole[OUTPUTS]
+    base, hubs, wide, rows, columns = whole[SECOND], 0, 0, 0, 0
+    while base:
+        hubs = max(hubs, whole[base + HUBS])
+        wide = max(wide, whole[base + HUBS] + (m if whole[base + INSIDE] else 0))
+        rows, columns = max(rows, whole[base + ROWS]), max(columns, whole[base + COLUMNS])
+        base = whole[WHOLE] if base != whole[WHOLE] else 0
+    tall = hubs + p
+    return Work(
+        np.empty((2, len(real) - 3 * whole[ENTRIES]), np.complex128),
+        np.zeros((2, rows, columns), np.complex128),
+        np.zeros((2, tall, wide), np.complex128),
+        np.empty(max(rows, tall)), np.empty(max(columns, wide), np.int64),
+        np.zeros((2, cut + p, cut), np.complex128),
+        np.zeros((2, cut if cut else p, m), np.complex128),
+    )  # fmt: skip
+
+
+@njit(counted=False)
+def eliminate(s, whole, real, work):  # type: ignore[no-untyped-def]
+    """Phase, logarithm and logarithmic derivative of the determinant at s, and whether it is
+    singular; what is left is in `work`, infinite where it is.
+
+    With a cut the determinant is that of the unknowns before it.
     """
-    lags = len(real) - 3 * (whole[LAG_OF] - whole[WHERE])
-    return np.zeros((whole[SLOTS] + lags, 2), np.complex128)
-
-
-@njit(counted=False, fastmath={"contract"})
-def _enter(s, whole, real, work):  # type: ignore[no-untyped-def]
-    """The factors of the lags, and all entries."""
-    slots, where, lag_of = whole[SLOTS], whole[WHERE], whole[LAG_OF]
-    entries = lag_of - where
-    for k in range(len(real) - 3 * entries):
-        lag = real[3 * entries + k]
+    for k in range(work.late.shape[1]):
+        lag = real[len(real) - work.late.shape[1] + k]
         size = np.exp(-lag * s.real) if s.real != 0 else 1.0
         late = complex(size * np.cos(lag * s.imag), -size * np.sin(lag * s.imag))
-        work[slots + k, 0], work[slots + k, 1] = late, -lag * late
-    for k in range(whole[ENTRIES], slots):
-        work[k, 0] = work[k, 1] = 0j
-    for e in range(entries):
-        slot, lag, lead = whole[where + e], whole[lag_of + e], real[entries + e]
+        work.late[0, k], work.late[1, k] = late, -lag * late
+    turn, log, slope, poor, singular = _eliminated(whole[SECOND], s, whole, real, work)
+    if (poor or singular) and whole[WHOLE]:
+        turn, log, slope, poor, singular = _eliminated(whole[WHOLE], s, whole, real, work)
+    if singular:
+        work.down[:], work.across[:] = np.inf, np.inf
+        return 0j, -np.inf, complex(np.inf, 0.0), True
+    return turn, log, slope, False
+
+
+@njit(counted=False)
+def _eliminated(base, s, whole, real, work):  # type: ignore[no-untyped-def]
+    """The same by one of the plans."""
+    parts, hubs, cut = whole[base + PARTS], whole[base + HUBS], whole[CUT]
+    m, p, inside = whole[INPUTS], whole[OUTPUTS], whole[base + INSIDE] == 1
+    width, across, rest = hubs + (m if inside else 0), work.across, hubs - cut
+    tall, wide, pivots = (
+        base + whole[base + TALL],
+        base + whole[base + WIDE],
+        base + whole[base + PIVOTS],
+    )
+    down, right = base + whole[base + DOWN], base + whole[base + RIGHT]
+    into_row, into_column = base + whole[base + INTO_ROW], base + whole[base + INTO_COLUMN]
+    _clear(work.hubs, hubs + p, width)
+    if not inside:
+        _clear(across, cut, m)
+    turn, log, slope, poor = 1.0 + 0j, 0.0, 0j, False
+    for i in range(parts):
+        rows, columns, own = whole[tall + i], whole[wide + i], whole[pivots + i]
+        _clear(work.part, rows, columns)
+        _enter(base, i, columns, s, whole, real, work, work.part)
+        bounded = own  # rows of hubs: those of outputs are of any size, which spoils nothing
+        for k in range(rows - own):
+            bounded += whole[into_row + whole[down + i] + k] < hubs
+        a, b, c, steep, none = _pivots(work.part, own, rows, columns, bounded, work)
+        if none:
+            return 0j, -np.inf, 0j, True, True
+        turn, log, slope, poor = turn * a, log + b, slope + c, poor or steep
+        for k in range(rows - own):
+            to = whole[into_row + whole[down + i] + k]
+            for l in range(columns - own):
+                at = whole[into_column + whole[right + i] + l]
+                for d in range(2):
+                    value = work.part[d, own + k, own + l]
+                    if at < width:
+                        work.hubs[d, to, at] += value
+                    elif to >= rest and to < hubs:
+                        across[d, to - rest, at - hubs] += value
+    _enter(base, parts, width, s, whole, real, work, work.hubs)
+    a, b, c, _, none = _pivots(work.hubs, rest, hubs + p, width, 0, work)
+    for d in range(2):
+        for i in range(cut + p):
+            for j in range(cut):
+                work.down[d, i, j] = work.hubs[d, rest + i, rest + j]
+        if inside:
+            for i in range(across.shape[1]):
+                for j in range(m):
+                    across[d, i, j] = work.hubs[d, rest + i, hubs + j]
+    return turn * a, log + b, slope + c, poor, none
+
+
+@njit(counted=False)
+def _clear(matrix, rows, columns):  # type: ignore[no-untyped-def]
+    for d in range(2):
+        for i in range(rows):
+            for j in range(columns):
+                matrix[d, i, j] = 0j
+
+
+@njit(counted=False)
+def _enter(base, i, columns, s, whole, real, work, matrix):  # type: ignore[no-untyped-def]
+    """Add the entries of a part to its matrix."""
+    order, place = base + whole[base + ORDER], base + whole[base + PLACE]
+    first, entries = base + whole[base + FIRST] + i, whole[ENTRIES]
+    for q in range(whole[first], whole[first + 1]):
+        e = whole[order + q]
+        at, lag, lead = whole[place + e], whole[whole[LAG_OF] + e], real[entries + e]
         value, rate = real[e] + lead * s, complex(lead, 0.0)
         if lag >= 0:
             lagged = real[2 * entries + e]
-            value += lagged * work[slots + lag, 0]
-            rate += lagged * work[slots + lag, 1]
-        work[slot, 0], work[slot, 1] = value, rate
+            value += lagged * work.late[0, lag]
+            rate += lagged * work.late[1, lag]
+        if at < 0:
+            k, l = (-1 - at) // whole[INPUTS], (-1 - at) % whole[INPUTS]
+            k -= whole[base + HUBS] - whole[CUT]
+            work.across[0, k, l] += value
+            work.across[1, k, l] += rate
+        else:
+            matrix[0, at // columns, at % columns] += value
+            matrix[1, at // columns, at % columns] += rate
 
 
 @njit(counted=False, fastmath={"contract"})
-def eliminate(s, whole, real, work):  # type: ignore[no-untyped-def]
-    """Eliminate one system at s, `real` its floats; whether a multiplier is large, so that the
-    point has to be solved with pivoting.
+def _pivots(matrix, size, rows, columns, bounded, work):  # type: ignore[no-untyped-def]
+    """Eliminate the first rows and columns with partial pivoting: phase, logarithm and slope of
+    the product of the pivots, whether a multiplier of the rows up to `bounded` is large, and
+    whether a pivot is zero.
 
-    What is left of the entries stands in `work`.
+    Entries are compared in units of the largest of their row: far to the left rows of lagged terms
+    are huge, and as pivots they would leave nothing of the others.
     """
-    pivot, at, border = whole[PIVOT], whole[AT], whole[BORDER]
-    multiplier, to, target, source = whole[MULTIPLIER], whole[TO], whole[TARGET], whole[SOURCE]
-    _enter(s, whole, real, work)
-    poor = False
-    for k in range(at - pivot):
-        inverse, turn = inverted(work[whole[pivot + k], 0], work[whole[pivot + k], 1])
+    V, D, weight, filled = matrix[0], matrix[1], work.weight, work.filled
+    product, log, slope, poor = 1.0 + 0j, 0.0, 0j, False
+    for i in range(size if size > 1 else 0):
+        most = 0.0
+        for j in range(size):
+            most = max(most, _length(V[i, j]))
+        weight[i] = 1 / most if most > 0 else 0.0
+    for k in range(size):
+        best = k
+        if size > 1:
+            largest = _length(V[k, k]) * weight[k] / PREFERRED
+            for i in range(k + 1, size):
+                if V[i, k] != 0 and _length(V[i, k]) * weight[i] > largest:
+                    best, largest = i, _length(V[i, k]) * weight[i]
+        if best != k:
+            product = -product
+            weight[k], weight[best] = weight[best], weight[k]
+            for j in range(k, columns):
+                V[k, j], V[best, j] = V[best, j], V[k, j]
+                D[k, j], D[best, j] = D[best, j], D[k, j]
+        pivot = V[k, k]
+        if pivot == 0:
+            return 0j, -np.inf, 0j, True, True
+        inverse, turn = inverted(pivot, D[k, k])
         poor = poor or not _length(inverse) < TINY
-        for q in range(whole[at + k], whole[at + k + 1]):
-            place = whole[multiplier + q]
-            factor = work[place, 0] * inverse
-            rate = work[place, 1] * inverse + work[place, 0] * turn
-            if q < whole[border + k]:  # rows of outputs are of any size, which spoils nothing
-                poor = poor or not _length(factor) < LIMIT
-            for o in range(whole[to + q], whole[to + q + 1]):
-                into, of = whole[target + o], whole[source + o]
-                work[into, 1] -= rate * work[of, 0] + factor * work[of, 1]
-                work[into, 0] -= factor * work[of, 0]
-    return poor
+        slope += D[k, k] * inverse
+        product *= pivot
+        length = _length(product)
+        if not 1e-50 < length < 1e50:
+            log += np.log(length)
+            product *= 1 / length
+        count = 0  # of the columns in which the pivot's row is not empty
+        for j in range(k + 1, columns):
+            if V[k, j] != 0 or D[k, j] != 0:
+                filled[count] = j
+                count += 1
+        for i in range(k + 1, rows):
+            if V[i, k] == 0 and D[i, k] == 0:
+                continue
+            f = V[i, k] * inverse
+            df = D[i, k] * inverse + V[i, k] * turn
+            poor = poor or (size <= i < bounded and not _length(f) < LIMIT)
+            for q in range(count):
+                j = filled[q]
+                V[i, j] -= f * V[k, j]
+                D[i, j] -= f * D[k, j] + df * V[k, j]
+    length = abs(product)
+    return product * (1 / length), log + np.log(length), slope, poor, False
+
+
+TINY = 1e250  # an inverse of a pivot above this is none
 
 
 @njit(counted=False, fastmath={"contract"})
@@ -189,118 +377,87 @@ def _length(z):  # type: ignore[no-untyped-def]
     return abs(z.real) + abs(z.imag)
 
 
-@njit(counted=False)
-def determinant(whole, work):  # type: ignore[no-untyped-def]
-    """Phase and logarithm of the product of the pivots, and its logarithmic derivative, after
-    `eliminate`.
-    """
-    product, log, slope = complex(whole[PARITY], 0.0), 0.0, 0j
-    for k in range(whole[PIVOT], whole[AT]):
-        value, rate = work[whole[k], 0], work[whole[k], 1]
-        slope += rate * inverted(value, rate)[0]
-        product *= value
-        length = _length(product)
-        if not 1e-50 < length < 1e50:
-            log += np.log(length)
-            product *= 1 / length
-    length = abs(product)
-    return product * (1 / length), log + np.log(length), slope
-
-
 @njit(entry=True)
-def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
-    """The same with partial pivoting: phase, logarithm and slope of the determinant, and whether it
-    is singular.
-
-    Entries are compared in units of the largest of their row: far to the left rows of lagged terms
-    are huge, and as pivots they would leave nothing of the others. The Schur complement and its
-    derivative come in `ratio` and `rate`, infinite where it is.
+def evaluated(s, whole, real):  # type: ignore[no-untyped-def]
+    """At every s phase, logarithm and slope of the determinant, the transfer matrix and its
+    derivative.
     """
-    turn, log, total = 1.0 + 0j, 0.0, 0j
-    rows, columns = whole[ROWS], whole[COLUMNS]
-    size, entries = whole[AT] - whole[PIVOT], whole[LAG_OF] - whole[WHERE]
-    V = np.zeros((rows, columns), np.complex128)
-    D = np.zeros((rows, columns), np.complex128)
-    weight, filled = np.zeros(rows), np.empty(columns, np.int64)
-    for e in range(entries):
-        place, lag_of = whole[whole[DENSE] + e], whole[whole[LAG_OF] + e]
-        i, j = place // columns, place % columns
-        V[i, j] = real[e] + real[entries + e] * s
-        D[i, j] = real[entries + e]
-        if lag_of >= 0:
-            lag = real[3 * entries + lag_of]
-            late = real[2 * entries + e] * np.exp(-s * lag)
-            V[i, j] += late
-            D[i, j] -= lag * late
-        if j < size:
-            weight[i] = max(weight[i], abs(V[i, j]))
-    for i in range(size):
-        weight[i] = 1 / weight[i] if weight[i] > 0 else 0.0
-    for k in range(size):
-        best, largest = k, abs(V[k, k]) * weight[k]
-        for i in range(k + 1, size):
-            if V[i, k] != 0 and abs(V[i, k]) * weight[i] > largest:
-                best, largest = i, abs(V[i, k]) * weight[i]
-        if V[best, k] == 0:
-            ratio[:] = rate[:] = complex(np.inf, np.inf)
-            return 0j, -np.inf, complex(np.inf, 0.0), True
-        if best != k:
-            turn = -turn
-            weight[k], weight[best] = weight[best], weight[k]
-            for j in range(columns):
-                V[k, j], V[best, j] = V[best, j], V[k, j]
-                D[k, j], D[best, j] = D[best, j], D[k, j]
-        turn *= V[k, k] / abs(V[k, k])
-        log += np.log(abs(V[k, k]))
-        total += D[k, k] / V[k, k]
-        count = 0  # of the columns in which the pivot's row is not empty
-        for j in range(k + 1, columns):
-            if V[k, j] != 0 or D[k, j] != 0:
-                filled[count] = j
-                count += 1
-        for i in range(k + 1, rows):
-            if V[i, k] == 0 and D[i, k] == 0:
-                continue
-            f = V[i, k] / V[k, k]
-            df = (D[i, k] - f * D[k, k]) / V[k, k]
-            for j in filled[:count]:
-                V[i, j] -= f * V[k, j]
-                D[i, j] -= f * D[k, j] + df * V[k, j]
-    for i in range(rows - size):
-        for j in range(columns - size):
-            ratio[i, j], rate[i, j] = V[size + i, size + j], D[size + i, size + j]
-    return turn, log, total, False
-
-
-@njit(entry=True)
-def replay(s, whole, real):  # type: ignore[no-untyped-def]
-    """Eliminate one system at every s.
-
-    Returns phase and logarithm of the product of the pivots, its logarithmic derivative, the
-    entries of the Schur complement and their derivatives, and a flag where a multiplier between
-    pivots was large.
-    """
-    points, corner = len(s), whole[whole[CORNER] : whole[END]]
-    phase, size_log = np.empty(points, np.complex128), np.empty(points)
-    rate, poor = np.empty(points, np.complex128), np.empty(points, np.bool_)
-    block = np.zeros((points, len(corner)), np.complex128)
-    block_rate = np.zeros((points, len(corner)), np.complex128)
-    work = room(whole, real)
+    points, work = len(s), room(whole, real)
+    phase, log = np.empty(points, np.complex128), np.empty(points)
+    slope = np.empty(points, np.complex128)
+    found = np.empty((2, points, whole[OUTPUTS], whole[INPUTS]), np.complex128)
     for i in range(points):
-        poor[i] = eliminate(s[i], whole, real, work)
-        phase[i], size_log[i], rate[i] = determinant(whole, work)
-        for e in range(len(corner)):
-            if corner[e] >= 0:
-                block[i, e], block_rate[i, e] = work[corner[e], 0], work[corner[e], 1]
-    return phase, size_log, rate, block, block_rate, poor
+        phase[i], log[i], slope[i], _ = eliminate(s[i], whole, real, work)
+        found[:, i] = work.across
+    return phase, log, slope, found[0], found[1]
 
 
-# --- bordered pencils in their own unit of time, balanced, and where to look ----------------------
+# --- balanced unknowns, and where to look ---------------------------------------------------------
 
 
-POLES = 24  # states up to which the poles of A tell where the loci have to be followed
 SWEEPS = 100  # of the balancing at most; as a rule a few are enough
 FAR = 100.0  # times the fastest that is in a loop, beyond which no crossing is looked for
+
+
+@njit(entry=True)
+def evened(row, column, value, size):  # type: ignore[no-untyped-def]
+    """The factors, powers of two, by which balanced unknowns are multiplied to give the unknowns,
+    of each system of a stack: rows and columns of the first `size` even out (Osborne's iteration).
+    """
+    scale = np.zeros((len(value), size))
+    order = np.argsort(column, kind="mergesort")
+    begin, end = (
+        np.searchsorted(row, np.arange(size + 1)),
+        np.searchsorted(column[order], np.arange(size + 1)),
+    )
+    for system in range(len(value)):
+        own, power = np.abs(value[system]), scale[system]
+        for _ in range(SWEEPS):
+            still = True
+            for i in range(size):
+                across = along = 0.0
+                for e in range(begin[i], begin[i + 1]):
+                    if column[e] != i and column[e] < size:
+                        across += own[e] * np.exp2(power[column[e]])
+                for q in range(end[i], end[i + 1]):
+                    e = order[q]
+                    if row[e] != i and row[e] < size:
+                        along += own[e] * np.exp2(-power[row[e]])
+                if across > 0 and along > 0:
+                    across, along = across * np.exp2(-power[i]), along * np.exp2(power[i])
+                    step = np.round(0.5 * np.log2(across / along))
+                    power[i] += step
+                    still &= step == 0
+            if still:
+                break
+    return np.exp2(scale)
+
+
+@njit()
+def balanced(matrix):  # type: ignore[no-untyped-def]
+    """A square matrix evened out, without entries of rows that no other hears or that hear no
+    other; and the factors of its unknowns.
+
+    These are in no cycle, so that they make no eigenvalue, and no scaling would even them out.
+    """
+    size = len(matrix)
+    matrix = matrix.copy()
+    for _ in range(size):
+        for i in range(size):
+            hears = told = False
+            for j in range(size):
+                hears |= j != i and matrix[i, j] != 0
+                told |= j != i and matrix[j, i] != 0
+            if hears != told:
+                own = matrix[i, i]
+                matrix[i], matrix[:, i] = 0, 0
+                matrix[i, i] = own
+    row, column = np.nonzero(matrix)
+    value = np.empty((1, len(row)))
+    for e in range(len(row)):
+        value[0, e] = abs(matrix[row[e], column[e]])
+    scale = evened(row, column, value, size)[0]
+    return matrix * scale / scale.reshape((size, 1)), scale
 
 
 class Outlook(NamedTuple):
@@ -314,127 +471,18 @@ class Outlook(NamedTuple):
     modulus: Any  # one of a strictly proper loop; nothing is claimed otherwise
 
 
-@njit(entry=True)
-def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
-    """The bordered pencils of a stack but for s and the ones, the factors of the lags in the
-    columns of the channels.
-
-    Time is in units of `times`; zeros there are replaced, see `_unit`. A diagonal similarity on (x,
-    z) evens out rows and columns. Returns the pencils, and the factors (powers of two) by which
-    balanced unknowns are multiplied to give the unknowns.
-    """
-    systems, n, k = A.shape[0], A.shape[1], delays.shape[1]
-    m, p = B.shape[2] - k, C.shape[1] - k
-    inner = n + k
-    frame, scale = np.empty((systems, inner + p, inner + m)), np.ones((systems, inner))
-    for system in range(systems):
-        if times[system] == 0:
-            times[system] = _unit(A[system], B[system], C[system], delays[system])
-        time, out = times[system], frame[system]
-        for i in range(inner + p):
-            row = i - n if i < inner else i - inner  # of C and D: outputs come first there
-            row += p if n <= i < inner else 0
-            for j in range(inner + m):
-                column = m + j - n if j < inner else j - inner
-                if i < n:
-                    number = -time * (A[system, i, j] if j < n else B[system, i, column])
-                else:
-                    number = C[system, row, j] if j < n else D[system, row, column]
-                    number = -number if i < inner else number
-                out[i, j] = number
-        evened(out, inner, scale[system])
-    return frame, scale
-
-
 @njit()
-def _unit(A, B, C, delays):  # type: ignore[no-untyped-def]
-    """The longest delay; without delays one over the fastest that A, or of integrators alone A
-    with its ports closed, can be: the spectral radius in absolute values, which no unit changes.
-    """
-    if len(delays):
-        return delays.max()
-    size = np.abs(A).astype(np.complex128)
-    fastest = np.abs(np.linalg.eigvals(size)).max() if len(A) else 0.0
-    if fastest == 0 and len(A) and B.shape[1] == C.shape[0]:
-        for i in range(len(A)):
-            for j in range(len(A)):
-                for l in range(B.shape[1]):
-                    size[i, j] += abs(B[i, l] * C[l, j])
-        fastest = np.abs(np.linalg.eigvals(size)).max()
-    return 1 / fastest if fastest > 0 else 1.0
-
-
-@njit(entry=True)
-def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
-    """Osborne's iteration by powers of two on the first rows and columns; the rest goes along.
-
-    The factors are put into `scale`, which is all ones.
-    """
-    for _ in range(SWEEPS):
-        still = True
-        for i in range(size):
-            row = column = 0.0
-            for j in range(size):
-                if j != i:
-                    row += abs(matrix[i, j])
-                    column += abs(matrix[j, i])
-            if not (row > 0 and column > 0):
-                continue
-            step = np.exp2(np.round(0.5 * np.log2(row / column)))
-            if step == 1.0:
-                continue
-            still = False
-            scale[i] *= step
-            for j in range(size):
-                if j != i:
-                    matrix[i, j] /= step
-                    matrix[j, i] *= step
-        if still:
-            break
-    for i in range(size):
-        for j in range(size, matrix.shape[1]):
-            matrix[i, j] /= scale[i]
-        for j in range(size, matrix.shape[0]):
-            matrix[j, i] *= scale[i]
-
-
-@njit()
-def balanced(matrix, scale):  # type: ignore[no-untyped-def]
-    """A square matrix evened out, without entries of rows that no other hears or that hear no
-    other.
-
-    These are in no cycle, so that they make no eigenvalue, and no scaling would even them out.
-    """
-    for _ in range(len(matrix)):
-        for i in range(len(matrix)):
-            hears = told = False
-            for j in range(len(matrix)):
-                hears |= j != i and matrix[i, j] != 0
-                told |= j != i and matrix[j, i] != 0
-            if hears != told:
-                own = matrix[i, i]
-                matrix[i], matrix[:, i] = 0, 0
-                matrix[i, i] = own
-    evened(matrix, len(matrix), scale)
-
-
-@njit()
-def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
-    """Where to look, by the poles of A, in the unit of time; `real` are the floats of the
-    pencil, delays last.
-    """
-    inner = frame.shape[1] - m
-    poles = _poles(frame, states)
-    sizes = np.abs(poles)
-    fast = sizes.max() if states else 1.0
-    slow = fast
-    for size in sizes:
-        slow = min(slow, size) if size > 1e-9 * fast else slow
-    lag = real[len(real) - (inner - states) :].min() if inner > states else 1.0
-    proper = not frame[inner:, inner:].any()
-    proper &= not (frame[inner:, states:inner].any() and frame[states:inner, inner:].any())
+def outlook(poles, proper, whole, real):  # type: ignore[no-untyped-def]
+    """Where to look, by the poles of A, in the unit of time; `real` are floats of the pencil."""
+    fast = np.abs(poles).max() if len(poles) else 1.0
+    slow, lag = fast, np.inf
+    for pole in poles:
+        slow = min(slow, abs(pole)) if abs(pole) > 1e-9 * fast else slow
+    for k in range(3 * whole[ENTRIES], len(real)):
+        lag = min(lag, real[k]) if real[k] > 0 else lag
+    lag = lag if np.isfinite(lag) else 1.0
     low, high = 3e-3 * min(1.0, slow if slow > 0 else 1.0), max(12.0, 2 * fast)
-    swings, count = np.empty(3 * states), 0
+    swings, count = np.empty(3 * len(poles)), 0
     for pole in poles:
         for side in (-1, 0, 1):
             if pole.imag > low and (
@@ -446,18 +494,3 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     if proper:
         return Outlook(low, high, 1e8 * high, FAR * max(12 / lag, 2 * fast), swings, 1.0)
     return Outlook(low, high, FAR * high, FAR * high, swings, np.inf)
-
-
-@njit()
-def _poles(frame, states):  # type: ignore[no-untyped-def]
-    """Eigenvalues of A, which stands with another sign in the first rows and columns; of a large
-    one, its diagonal.
-    """
-    poles, single = np.zeros(states, np.complex128), True
-    for i in range(states):
-        poles[i] = -frame[i, i]
-        for j in range(states):
-            single &= i == j or frame[i, j] == 0
-    if single or states > POLES:
-        return poles
-    return np.linalg.eigvals(-frame[:states, :states].astype(np.complex128))

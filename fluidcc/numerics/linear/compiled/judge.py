@@ -223,11 +223,11 @@ VAST = 1e12  # factors above this are one over the rounding of parts that cancel
 
 
 @njit(entry=True)
-def followed(whole, cut, real, frame, states, m, low, high, points):  # type: ignore[no-untyped-def]
+def followed(whole, real, poles, proper, m, low, high, points):  # type: ignore[no-untyped-def]
     """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios
     beside.
     """
-    loop, ahead = loop_of(whole, cut, real, m), outlook(frame, states, m, real)
+    loop, ahead = loop_of(whole, real, m), outlook(poles, proper, whole, real)
     least = ahead.low if np.isnan(low) else low
     most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(high) else high
     if not 0 < least < most:
@@ -238,24 +238,26 @@ def followed(whole, cut, real, frame, states, m, low, high, points):  # type: ig
 
 
 @njit(entry=True)
-def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
+def judge(whole, table, poles, proper, m, times):  # type: ignore[no-untyped-def]
     """The margins of every system; of the last, all frequencies of a locus of modulus one.
 
     Parameters
     ----------
-    whole, cut : array of int, int
-        As `fluidcc.numerics.linear.pencil.Pencil.loop` has them.
-    table, frame : array (systems, floats), array (systems, rows, columns)
-        The floats of each pencil, and that before its sums are named.
-    states, m : int
-        Numbers of states and of inputs.
+    whole : array of int
+        As `fluidcc.numerics.linear.pencil.Pencil.loop` has it.
+    table : array (systems, floats)
+        The floats of each pencil.
+    poles, proper : array (systems, states), bool
+        As `Pencil.outlook` has them.
+    m : int
+        Number of inputs.
     times : array (systems)
         The unit of time of each [s].
     """
     out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
-        loop = loop_of(whole, cut, table[k], m)
-        best, every = _margins(loop, outlook(frame[k], states, m, table[k]))
+        loop = loop_of(whole, table[k], m)
+        best, every = _margins(loop, outlook(poles[k], proper, whole, table[k]))
         for i in range(len(best)):
             out[k, i] = best[i] / times[k] if i >= FREQUENCIES else best[i]
         out[k, DELAY] *= times[k]

@@ -14,11 +14,10 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.linear.compiled.elimination import (
-    CORNER,
+    CUT,
     balanced,
     eliminate,
     inverted,
-    pivoted,
     room,
 )
 
@@ -149,12 +148,9 @@ class Loop(NamedTuple):
     `left` is L.
     """
 
-    whole: Any  # integers of its pencil
+    whole: Any  # the plan of its pencil
     real: Any  # floats
     work: Any
-    cut: int  # unknowns between the factors
-    corner: Any  # Schur complement at one point, (cut + m, cut + m)
-    corner_rate: Any  # its derivative with respect to s
     left: Any  # (m, inner)
     left_rate: Any
     right: Any  # (inner, m)
@@ -199,42 +195,41 @@ def square(z):  # type: ignore[no-untyped-def]
 
 @njit(counted=False)
 def _factor(loop, s):  # type: ignore[no-untyped-def]
-    """Factor L at s, from the Schur complement ((K, V), (U, 0)): L = -U K^-1 V."""
-    whole, work, size, c = loop.whole, loop.work, len(loop.corner), loop.cut
-    corner, rate = (loop.corner, loop.corner_rate) if c else (loop.left, loop.left_rate)
-    # at the origin the pencil may be singular
-    if s == 0 or eliminate(s, whole, loop.real, work):
-        pivoted(s, whole, loop.real, corner, rate)
-    else:
-        for i in range(size):
-            for j in range(size if i < c or not c else c):
-                slot = whole[whole[CORNER] + i * size + j]
-                corner[i, j] = work[slot, 0] if slot >= 0 else 0j
-                rate[i, j] = work[slot, 1] if slot >= 0 else 0j
+    """Factor L at s: L = -U K^-1 V with (K, U) in `down` and V in `across`; without a cut
+    `across` is L.
+    """
+    eliminate(s, loop.whole, loop.real, loop.work)
+    c, across = loop.whole[CUT], loop.work.across
     if c == 1:
         _of_one(loop)
     elif c:
         _of_several(loop, c)
+    else:
+        for i in range(len(loop.left)):
+            for j in range(len(loop.left)):
+                loop.left[i, j], loop.left_rate[i, j] = across[0, i, j], across[1, i, j]
 
 
 @njit(counted=False)
 def _of_one(loop):  # type: ignore[no-untyped-def]
     """A column times a row, which most loops are."""
-    inverse, turn = inverted(loop.corner[0, 0], loop.corner_rate[0, 0])
+    down, across = loop.work.down, loop.work.across
+    inverse, turn = inverted(down[0, 0, 0], down[1, 0, 0])
     for j in range(len(loop.left)):
-        right, rate = loop.corner[0, 1 + j], loop.corner_rate[0, 1 + j]
+        right, rate = across[0, 0, j], across[1, 0, j]
         loop.right[0, j], loop.right_rate[0, j] = -inverse * right, -inverse * rate - turn * right
-        loop.left[j, 0], loop.left_rate[j, 0] = loop.corner[1 + j, 0], loop.corner_rate[1 + j, 0]
+        loop.left[j, 0], loop.left_rate[j, 0] = down[0, 1 + j, 0], down[1, 1 + j, 0]
 
 
 @njit()
 def _of_several(loop, c):  # type: ignore[no-untyped-def]
     """The same of more columns and rows, which are multiplied where L has not their rank."""
-    right, rate = -loop.corner[:c, c:], -loop.corner_rate[:c, c:]
-    solve(loop.corner[:c, :c].copy(), right)
-    rate -= times(loop.corner_rate[:c, :c], right, False)
-    solve(loop.corner[:c, :c].copy(), rate)
-    left, left_rate = loop.corner[c:, :c].copy(), loop.corner_rate[c:, :c].copy()
+    down, across = loop.work.down, loop.work.across
+    right, rate = -across[0], -across[1]
+    solve(down[0, :c].copy(), right)
+    rate -= times(down[1, :c], right, False)
+    solve(down[0, :c].copy(), rate)
+    left, left_rate = down[0, c:].copy(), down[1, c:].copy()
     if loop.left.shape[1] == c:
         loop.left[:], loop.left_rate[:] = left, left_rate
         loop.right[:], loop.right_rate[:] = right, rate
@@ -320,9 +315,8 @@ def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
 @njit()
 def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same by decomposition."""
-    n, scale = len(matrix), np.ones(len(matrix))
-    matrix = matrix.copy()
-    balanced(matrix, scale)
+    n = len(matrix)
+    matrix, scale = balanced(matrix)
     size, change = np.abs(matrix).max(), change * (np.ones((n, 1)) * scale) / scale.reshape((n, 1))
     turned = change
     for attempt in range(2):
@@ -460,9 +454,10 @@ ALONE = 1e-12  # a column of which less than this is no sum of others is one
 
 
 @njit()
-def loop_of(whole, cut, real, m):  # type: ignore[no-untyped-def]
-    """The loop of a pencil's integers, their cut, and the floats of one system with m ports."""
-    trial = _empty(whole, cut, real, m, cut if cut else m, max(cut, 1))
+def loop_of(whole, real, m):  # type: ignore[no-untyped-def]
+    """The loop of a pencil's plan and the floats of one system with m ports."""
+    cut = whole[CUT]
+    trial = _empty(whole, real, m, cut if cut else m, max(cut, 1))
     if m == 1 or cut == 1:
         return trial
     rank = 1
@@ -472,7 +467,7 @@ def loop_of(whole, cut, real, m):  # type: ignore[no-untyped-def]
             rank = max(rank, _rank(trial.left, trial.right))
     if cut and rank == cut:
         return trial
-    return _empty(whole, cut, real, m, m, rank)
+    return _empty(whole, real, m, m, rank)
 
 
 @njit()
@@ -489,15 +484,13 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
                 full &= abs(upper[j, j]) > ALONE * np.sqrt((np.abs(upper[:, j]) ** 2).sum())
         if full:
             return inner
-    whole = times(left, right, False)
-    balanced(whole, np.ones(len(whole)))
+    whole, _ = balanced(times(left, right, False))
     size = singular_values(whole, np.zeros((0, len(left)), np.complex128))
     return (size > RANK * size.max()).sum()
 
 
 @njit()
-def _empty(whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
-    size = cut + m
+def _empty(whole, real, m, inner, rank):  # type: ignore[no-untyped-def]
     right = np.zeros((inner, m), np.complex128)
     basis = np.zeros((m, rank), np.complex128)
     for i in range(m):
@@ -506,8 +499,7 @@ def _empty(whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
         for j in range(rank):
             basis[i, j] = (np.sin(12.9898 * (i + 1) + 78.233 * (j + 1)) * 43758.5453) % 1.0 - 0.5
     return Loop(
-        whole, real, room(whole, real), cut,
-        np.zeros((size, size), np.complex128), np.zeros((size, size), np.complex128),
+        whole, real, room(whole, real),
         np.zeros((m, inner), np.complex128), np.zeros((m, inner), np.complex128),
         right, np.zeros((inner, m), np.complex128), basis,
     )  # fmt: skip
