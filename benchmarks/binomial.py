@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.speed import Row
 from fluidcc.formulas import binomial
-from fluidcc.simulation.synchronized import synchronized
+from fluidcc.papers.binomial.synchronized import synchronized
 
 __all__ = ["formulas", "intervals"]
 

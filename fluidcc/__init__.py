@@ -19,10 +19,8 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.analysis.boundary import stability_boundary
     from fluidcc.analysis.linearize import linearize
     from fluidcc.analysis.orbit import limit_cycle
-    from fluidcc.analysis.published import published
     from fluidcc.analysis.sampled import sampled_stability
     from fluidcc.analysis.stability import stability
-    from fluidcc.analysis.undelayed import undelayed
     from fluidcc.base import errors
     from fluidcc.equilibria import num
     from fluidcc.equilibria.equilibrium import equilibrium, hold_trackers
@@ -37,9 +35,11 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.network.topologies import dumbbell, parking_lot, two_queues
     from fluidcc.network.traces import read_trace
     from fluidcc.numerics.linear.dlti import DelayLTI
+    from fluidcc.papers.binomial.synchronized import synchronized
+    from fluidcc.papers.ldcc.undelayed import undelayed
+    from fluidcc.papers.published import published
     from fluidcc.simulation.fused import compile
     from fluidcc.simulation.simulate import simulate
-    from fluidcc.simulation.synchronized import synchronized
     from fluidcc.sources import *
     from fluidcc.sources.by_bytes import marked_by_bytes
     from fluidcc.sources.propagation import with_estimator, with_pause, with_windowed_minimum
@@ -69,7 +69,7 @@ _HOME = {
     "marked_by_bytes": "sources.by_bytes",
     "parking_lot": "network.topologies",
     "prove": "laws.prove",
-    "published": "analysis.published",
+    "published": "papers.published",
     "read_trace": "network.traces",
     "sampled_stability": "analysis.sampled",
     "scenarios": "network.scenarios",
@@ -78,9 +78,9 @@ _HOME = {
     "stability": "analysis.stability",
     "stability_boundary": "analysis.boundary",
     "sweep": "sweeps",
-    "synchronized": "simulation.synchronized",
+    "synchronized": "papers.binomial.synchronized",
     "two_queues": "network.topologies",
-    "undelayed": "analysis.undelayed",
+    "undelayed": "papers.ldcc.undelayed",
     "with_estimator": "sources.propagation",
     "with_pause": "sources.propagation",
     "with_windowed_minimum": "sources.propagation",

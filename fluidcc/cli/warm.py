@@ -24,8 +24,8 @@ from fluidcc.numerics.dde.solve import solve_dde
 from fluidcc.numerics.linear.count import counts_of_stack
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import eigenloci, margins
+from fluidcc.papers.binomial.synchronized import synchronized
 from fluidcc.simulation.simulate import simulate
-from fluidcc.simulation.synchronized import synchronized
 from fluidcc.sweeps import sweep
 from fluidcc.sweeps.execute import cores
 

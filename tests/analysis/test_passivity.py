@@ -9,7 +9,8 @@ from sympy import Float, Matrix, Min, Symbol, lambdify, log, symbols
 
 import fluidcc as fc
 from fluidcc.analysis.passivity import PassivityReport, UserPassivity, passivity
-from fluidcc.analysis.undelayed import (
+from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
+from fluidcc.papers.ldcc.undelayed import (
     Storage,
     Undelayed,
     check_storage,
@@ -19,7 +20,6 @@ from fluidcc.analysis.undelayed import (
     steepest,
     undelayed,
 )
-from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.symbols import c, e, plain, price, y
 
 

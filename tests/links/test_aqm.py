@@ -7,8 +7,8 @@ import pytest
 from sympy import lambdify
 
 import fluidcc as fc
-from fluidcc.analysis.published import tcp_loops
 from fluidcc.equilibria.result import Equilibrium
+from fluidcc.papers.published import tcp_loops
 from fluidcc.symbols import c, q_max, unfold, y
 
 PACKET = 8000.0

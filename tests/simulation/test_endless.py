@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.simulation import synchronized as interval_model
+from fluidcc.papers.binomial import synchronized as interval_model
 
 
 def _net(law: Any = None, **given: Any) -> Any:

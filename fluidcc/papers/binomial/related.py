@@ -23,6 +23,7 @@ from fluidcc.network.zoo.binomial import BASE, T1, TABLE, UNIT
 from fluidcc.papers.binomial.cycles import SLOW, C, lam, n, sigma, x
 from fluidcc.papers.binomial.loss import P
 from fluidcc.papers.binomial.runs import LATE, PRINTED, on_t1, table_losses
+from fluidcc.papers.binomial.synchronized import synchronized
 from fluidcc.papers.model import (
     Found,
     differs_if,
@@ -35,7 +36,6 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import falling, named, off, rising
 from fluidcc.simulation.simulate import simulate
-from fluidcc.simulation.synchronized import synchronized
 from fluidcc.sources import (
     AIMD,
     AIPD,

@@ -5,15 +5,6 @@ from __future__ import annotations
 import numpy as np
 from sympy import Eq, I, Matrix, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
 
-from fluidcc.analysis.undelayed import (
-    Undelayed,
-    check_storage,
-    evaluated,
-    paper_storage,
-    repaired_storage,
-    steepest,
-    undelayed,
-)
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
@@ -22,6 +13,15 @@ from fluidcc.papers.ldcc.common import T, beta, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.law import GAIN as K
 from fluidcc.papers.ldcc.stability import REST, U2, pole_and_zero, pole_symbol, slope_symbol
+from fluidcc.papers.ldcc.undelayed import (
+    Undelayed,
+    check_storage,
+    evaluated,
+    paper_storage,
+    repaired_storage,
+    steepest,
+    undelayed,
+)
 from fluidcc.papers.model import Found, differs_if, proof, proved, proved_if, refuted_if
 from fluidcc.sources import LDCC
 from fluidcc.symbols import c, e, e_b, edot, nonnegative, pi, plain, positive, unfold, y

@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 
 import fluidcc as fc
 from fluidcc import scenarios
-from fluidcc.analysis.published import PublishedLoop, changed_path, published, tcp_loops
 from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.papers.published import PublishedLoop, changed_path, published, tcp_loops
 from tests.analysis import networks
 
 

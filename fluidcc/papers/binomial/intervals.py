@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import numbers, shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.rational import as_fraction
 from fluidcc.numerics.tape import Tape, run
+from fluidcc.papers.binomial.rational import as_fraction
 
 
 def columns_of(

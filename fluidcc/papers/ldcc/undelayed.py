@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Expr, Float, Heaviside, Integer, Matrix, Symbol, lambdify, sympify
 
-from fluidcc.analysis.undelayed_system import DIGITS, UndelayedSystem, equations, numeric
 from fluidcc.base.arguments import explained, number, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
@@ -27,6 +26,7 @@ from fluidcc.laws import Law
 from fluidcc.laws.prove import prove
 from fluidcc.network.network import require_network
 from fluidcc.network.patterns import near
+from fluidcc.papers.ldcc.undelayed_system import DIGITS, UndelayedSystem, equations, numeric
 from fluidcc.symbols import Let, c, e, edot, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from sympy import Symbol, log
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput, NegativeRate, SolverError, Unsupported
 from fluidcc.formulas import binomial
-from fluidcc.numerics.intervals import move
-from fluidcc.simulation.synchronized import Synchronized
+from fluidcc.papers.binomial.intervals import move
+from fluidcc.papers.binomial.synchronized import Synchronized
 
 C = 1544e3
 x = Symbol("x", positive=True)

@@ -187,7 +187,7 @@ def _low() -> PublishedLoop:
         "low_paganini", printed, exact, {}, limits,
         "The paper's trend, without its numbers: stability is lost as delay or capacity grows, "
         "or as flows become few. Other networks: changed_path and tcp_loops of "
-        "fluidcc.analysis.published.",
+        "fluidcc.papers.published.",
     )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ from fluidcc.base.tables import InTable
 from fluidcc.network.patterns import quantity
 
 if TYPE_CHECKING:
-    from fluidcc.numerics.intervals import Flows
     from fluidcc.numerics.tape import Tape
+    from fluidcc.papers.binomial.intervals import Flows
 
 _LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds to a minute
 # intervals times flows in one call of compiled code: some tens of milliseconds, for Ctrl-C
@@ -146,7 +146,7 @@ def synchronized(
         raise Unsupported(
             "exact arithmetic is for immediate feedback that all flows hear, without a floor"
         )
-    from fluidcc.numerics.intervals import columns_of
+    from fluidcc.papers.binomial.intervals import columns_of
 
     powers = {"k": k, "l": l, "lam": lam, "sigma": sigma}
     steps, tapes = _rules(powers, increase, decrease, exact)
@@ -347,7 +347,7 @@ class _IntervalModel:
             )
 
     def _flows(self) -> Flows:
-        from fluidcc.numerics.intervals import floats, flows_of
+        from fluidcc.papers.binomial.intervals import floats, flows_of
 
         return flows_of(self.columns, float(floats(self.capacity)), self.tapes)
 
@@ -363,7 +363,7 @@ class _IntervalModel:
             )
         if self.exact:
             return self._exact_run(intervals, keep)
-        from fluidcc.numerics.intervals import FELL, advance
+        from fluidcc.papers.binomial.intervals import FELL, advance
 
         x, sums = self.columns["initial"].copy(), np.zeros(5)
         rates = np.empty((intervals if keep else 0, len(x)))
@@ -394,7 +394,7 @@ class _IntervalModel:
             )
         if self.exact:
             return self._exact_orbit()
-        from fluidcc.numerics.intervals import FELL, advance, find_cycle
+        from fluidcc.papers.binomial.intervals import FELL, advance, find_cycle
 
         x, pending, rng = (
             self.columns["initial"].copy(),
@@ -441,7 +441,7 @@ class _IntervalModel:
     # --- exactly ----------------------------------------------------------------------------------
 
     def _exact_flows(self) -> tuple[Any, Fraction]:
-        from fluidcc.numerics.rational import RationalFlow, as_fraction
+        from fluidcc.papers.binomial.rational import RationalFlow, as_fraction
 
         c = self.columns
         for name in ("k", "l"):
@@ -453,7 +453,7 @@ class _IntervalModel:
         )
 
     def _exact_run(self, intervals: int, keep: bool) -> Synchronized:
-        from fluidcc.numerics.rational import iterate, sums_of
+        from fluidcc.papers.binomial.rational import iterate, sums_of
 
         flows, capacity = self._exact_flows()
         *rows, last = iterate(flows, list(self.columns["exact initial"]), capacity, intervals + 1)
@@ -467,7 +467,7 @@ class _IntervalModel:
         )
 
     def _exact_orbit(self) -> Orbit:
-        from fluidcc.numerics.rational import cycle, sums_of
+        from fluidcc.papers.binomial.rational import cycle, sums_of
 
         flows, capacity = self._exact_flows()
         rows = cycle(flows, list(self.columns["exact initial"]), capacity)
