@@ -347,6 +347,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         for row in ("proportional_fairness", "potential_delay")
     ),
     ("binomial.nonzero_loss", {"FLOW": related.FLOW + 1}, AS_PRINTED),
+    ("binomial.decrease_at_least_linear", {"SLOW": cycles.x / 2}, AS_PRINTED),
     ("binomial.too_aggressive", {"beside_aimd": lambda _: (9e6, 1e6)}, AS_PRINTED),
     (
         "binomial.stable_under_delays",
@@ -593,3 +594,12 @@ def test_what_is_proved_rests_on_proofs(monkeypatch: pytest.MonkeyPatch, row: st
     monkeypatch.setattr(model, "_decided", refuted)
     monkeypatch.setattr(model, "prove", fails)
     assert mutated(monkeypatch, row, {}).verdict in ("refuted", "differs")
+
+
+@pytest.mark.parametrize("row", [
+    "binomial.logarithmic_example", "binomial.iscc_increase", "ldcc.receiving_rate_index",
+    "ldcc.gain_before_the_sum", "ldcc.links_inequality", "ldcc.gain_divided",
+])  # fmt: skip
+def test_what_is_false_is_refuted_not_only_unproved(monkeypatch: Any, row: str) -> None:
+    monkeypatch.setattr(model, "_decided", lambda v: v if v else replace(v, status="checked"))
+    assert mutated(monkeypatch, row, {}).verdict == AS_PRINTED
