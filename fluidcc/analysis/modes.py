@@ -116,16 +116,17 @@ def newton_step(m: Matrices, s: complex) -> complex:
 
 def polish(m: Matrices, s: complex, tolerance: float = 1e-14) -> complex:
     """The simple root next to `s`."""
-    step = complex(np.inf)
+    step, longest = complex(np.inf), float(m.delays.max(initial=0.0))
+    unit = 1 / longest if longest > 0 else 0.0
     for _ in range(50):
         step = newton_step(m, s)
         if not np.isfinite(step):
             break
-        most = 0.5 * (abs(s) + 1e-3 + 1 / max(m.delays.max(initial=0.0), 1e-3))
+        most = 0.5 * (abs(s) + unit) if longest > 0 else np.inf
         s += step * min(1.0, most / max(abs(step), 1e-300))
-        if abs(step) <= tolerance * max(1e-3, abs(s)):
+        if abs(step) <= tolerance * max(1e-4 * unit, abs(s)):
             return s
-    if abs(step) <= 1e-9 * max(1e-3, abs(s)):  # as near as rounding lets it
+    if abs(step) <= 1e-9 * max(1e-4 * unit, abs(s)):  # as near as rounding lets it
         return s
     raise SolverError(f"the root near {s:.6g} 1/s is not simple, or could not be followed")
 

@@ -153,7 +153,9 @@ def bound(row, column, value, n, lags, left):  # type: ignore[no-untyped-def]
 
 
 @njit(entry=True)
-def right_of_axis(whole, real, row, column, value, n, lags, slowest, poles):  # type: ignore[no-untyped-def]
+def right_of_axis(  # type: ignore[no-untyped-def]
+    whole, real, row, column, value, n, lags, slowest, poles
+):
     """The number of roots right of the imaginary axis by the argument principle; -1 where one may
     lie on the axis to the resolution, or a bound on them is missing.
 
@@ -185,7 +187,9 @@ def right_of_axis(whole, real, row, column, value, n, lags, slowest, poles):  # 
 
 
 @njit(entry=True)
-def right_of_axis_in_all(whole, table, row, column, value, n, lags, slowest, poles):  # type: ignore[no-untyped-def]
+def right_of_axis_in_all(  # type: ignore[no-untyped-def]
+    whole, table, row, column, value, n, lags, slowest, poles
+):
     """The same number of every system of a stack, each by itself."""
     count = np.empty(len(table), np.int64)
     for k in range(len(table)):
