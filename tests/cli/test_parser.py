@@ -106,7 +106,7 @@ def test_a_mistyped_word(args: list[str], says: str, capsys: pytest.CaptureFixtu
     ("typed", "offered"),
     [
         ("fluidcc s", "simulate sweep stability"),
-        ("fluidcc simulate ldcc_fig1", "ldcc_fig10 ldcc_fig11"),
+        ("fluidcc simulate ldcc_fig1", " ".join(f"ldcc_fig1{k}" for k in range(5))),
         ("fluidcc stability p1 --delays ", "fifo frozen"),
         ("fluidcc claims bi", "binomial"),
         ("fluidcc simulate p1 --progr", "--progress"),

@@ -24,7 +24,7 @@ from .records import carry_on, linear_record
 # where the caller's sizes are constants, there are no loops left
 _SIZED: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
 
-CONVERGED = 0.05  # of the tolerance: what the passes may still change
+CONVERGED = 0.01  # of the tolerance: what the passes may still change
 # margin for how a change of the record changes the states, which is known from passes before
 DOUBT = 1.5
 AGEING = 1.2  # by which that grows with each step that relies upon it
