@@ -307,12 +307,17 @@ def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128]
                 every = without_zeros(every, min(left, still)) if still else every
                 found.append(np.repeat(every, counts.times[name]))
     except (Undecided, Unsupported) as error:
-        right = [np.repeat(c.roots[c.roots.real > 0], counts.times[n])
-                 for n, c in counts.zeros.items() if c.unstable]  # fmt: skip
-        if not right:
-            return np.array([complex(np.nan, np.nan)]), str(error)
-        found = right
-    return _first(np.concatenate(found), count), ""
+        growing = {n: c.roots[c.roots.real > 0] for n, c in counts.zeros.items() if c.unstable}
+        if not growing or any(len(s) < counts.zeros[n].unstable for n, s in growing.items()):
+            return _NONE, str(error)
+        found = [np.repeat(s, counts.times[n]) for n, s in growing.items()]
+    first = _first(np.concatenate(found), count)
+    if counts.unstable and not np.any(first.real > 0):
+        return _NONE, f"{counts.unstable} roots right of the axis are counted, and none was found"
+    return first, ""
+
+
+_NONE = np.array([complex(np.nan, np.nan)])
 
 
 def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:

@@ -1,6 +1,7 @@
 """`stability`: counts, margins and modes against other ways to the same numbers."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,14 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning, InvalidInput, NoEquilibrium, UnknownName
+from fluidcc.analysis.report import _rightmost_roots as rightmost_roots_of
+from fluidcc.base.errors import (
+    FluidccWarning,
+    InvalidInput,
+    NoEquilibrium,
+    Undecided,
+    UnknownName,
+)
 from tests.analysis import networks
 
 
@@ -340,3 +348,16 @@ def test_mixed_regimes_of_the_parking_lot_are_stable_at_the_papers_gain(buffers:
     assert report.stable
     pure = fc.stability(net.with_link("link1", buffer=None).with_link("link2", buffer=None))
     assert report.gain_margin == pytest.approx(pure.gain_margin, rel=0.03)
+
+
+def test_roots_that_are_counted_but_not_found_are_not_known() -> None:
+    def search(count: int) -> Any:
+        raise Undecided("two were found where there are four")
+
+    system = SimpleNamespace(n_states=2, rightmost=search)
+    for roots in (np.array([], complex), np.array([0.1 + 0j])):
+        zeros = {"": SimpleNamespace(unstable=2, roots=roots)}
+        counts: Any = SimpleNamespace(parts={"": system}, gone={}, times={"": 1}, zeros=zeros)
+        found, why = rightmost_roots_of(counts, 1)
+        assert np.isnan(found).all()
+        assert "two were found" in why
