@@ -297,7 +297,7 @@ def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128]
 
     The verdict does not rest on them. Those right of the axis are known from the count.
     """
-    found = []
+    found, none = [], np.array([complex(np.nan, np.nan)])
     try:
         for name, system in counts.parts.items():
             left = counts.gone.get(name, 0)
@@ -309,15 +309,12 @@ def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128]
     except (Undecided, Unsupported) as error:
         growing = {n: c.roots[c.roots.real > 0] for n, c in counts.zeros.items() if c.unstable}
         if not growing or any(len(s) < counts.zeros[n].unstable for n, s in growing.items()):
-            return _NONE, str(error)
+            return none, str(error)
         found = [np.repeat(s, counts.times[n]) for n, s in growing.items()]
     first = _first(np.concatenate(found), count)
     if counts.unstable and not np.any(first.real > 0):
-        return _NONE, f"{counts.unstable} roots right of the axis are counted, and none was found"
+        return none, f"{counts.unstable} roots right of the axis are counted, and none was found"
     return first, ""
-
-
-_NONE = np.array([complex(np.nan, np.nan)])
 
 
 def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
