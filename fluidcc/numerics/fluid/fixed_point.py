@@ -31,7 +31,6 @@ AGEING = 1.2  # by which that grows with each step that relies upon it
 FADING = 0.8  # by which that may fall from step to step
 # share of what a pass changed in the states that another one may where records are compared in part
 UNSEEN = 0.25
-DEGREE = 2  # up to which the last record is carried on: higher ones magnify what is left of errors
 
 
 @njit(**_SIZED)
@@ -41,17 +40,12 @@ def begin_passes(run: s.State, nq: int, nl: int) -> None:
 
     `nq` is `n_quartics`, and `nl` is `n_links`.
     """
-    run.rest = np.inf
     if run.fresh or run.h > 2.0 * run.h_before:
         linear_record(run, run.h)
         run.sigma = np.inf
     else:
-        r = record_of(run, run.n_records)
-        carry_on(run, record_of(run, run.n_records - 1), r, nq, nl)
-        for q in range(nq):
-            o = at(r, run.quartic_place[q] + 1)
-            for j in range(DEGREE, 4):
-                o[j] = 0.0
+        before = record_of(run, run.n_records - 1)
+        carry_on(run, before, record_of(run, run.n_records), nq, nl)
     keep_looked(run, run.n_compared)
 
 
@@ -104,7 +98,6 @@ def judge(run: s.State, number: int, delta: float) -> int:
         rest = min(rest, delta * (max(1.0, run.change / run.gap) if run.gap > 0.0 else 1.0))
         if blind:
             rest = max(rest, UNSEEN * delta)
-    run.rest = rest
     if (
         rest <= CONVERGED
         and run.change <= run.rtol

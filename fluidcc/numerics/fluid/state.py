@@ -100,8 +100,8 @@ class State(Layout):
     change: float  # of a record by a pass
     gap: float  # the same, by the pass before
     reach: float  # how far into the step the last pass looked, as a share
-    rest: float  # what a further pass would change of the states, over the tolerance
-    rest_first: float  # the same, after the second pass
+    # what a further pass would change of the states, over the tolerance, after the second pass
+    rest_first: float
     quartic_weight: Floats  # n_compared inverse natural sizes
     quartic_place: Ints  # n_quartics places in a record
     looked: Floats  # 4 x n_compared coefficients of u to u^4: what the pass looks into
