@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.base import pictures
+from fluidcc.base import above
 from fluidcc.base.version import __version__
 
 if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checkers and editors
@@ -94,7 +94,7 @@ _MODULES = {
     "plot": "plotting",
 }
 _LAWS = ("sources", "links")
-pictures.DRAWN_BY = f"{__name__}.plotting"
+above.DRAWN_BY, above.RUN_BY = f"{__name__}.plotting", f"{__name__}.simulation.simulate"
 
 __all__ = [
     "DelayLTI", "Jump", "Law", "Let", "Link", "Network", "Scenario", "Source", "Steady", "Tick",

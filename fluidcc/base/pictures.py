@@ -1,7 +1,7 @@
 """Pictures of results in a notebook's page.
 
 A result says what it holds, and `image` what it looks like, without knowing who draws: the room
-that does stands above all results. The package's front names it.
+that does stands above all results (`fluidcc.base.above`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 from importlib import import_module
 from typing import Any
 
-DRAWN_BY = ""  # the module of the plots
+from fluidcc.base import above
 
 
 def image(of: Any, plot: str) -> str:
@@ -20,7 +20,7 @@ def image(of: Any, plot: str) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    plots = import_module(DRAWN_BY)
+    plots = import_module(above.DRAWN_BY)
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     FigureCanvasAgg(figure)
     with rc_context(plots.STYLE):

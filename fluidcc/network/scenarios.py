@@ -20,6 +20,7 @@ from typing import Any
 
 from fluidcc import links as link_laws
 from fluidcc import sources as source_laws
+from fluidcc.base import above
 from fluidcc.base.arguments import brief, choice, explained, explained_class, shown, whole
 from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError, UnknownName
 from fluidcc.base.files import present
@@ -268,12 +269,10 @@ class Scenario:
         """Return `fluidcc.simulate` of this scenario; `changes` are arguments of it that win over
         the scenario's.
         """
-        from fluidcc.simulation.simulate import simulate
-
         given = {"until": self.until, "seed": self.seed, "delays": self.delays}
         if "t_eval" not in changes:
             given["samples"] = self.samples
-        return simulate(self.net, **{**given, **changes})
+        return import_module(above.RUN_BY).simulate(self.net, **{**given, **changes})
 
     def _repr_html_(self) -> str:
         from base64 import b64encode
