@@ -375,12 +375,13 @@ def _fire(run: Run, i: int) -> int:
     """A terminal event or one with a jump has occurred; the order of what it makes."""
     if run.kind[i] == s.EVENT:
         _hit(run, i, run.t, run.y)
-        if run.terminal[i] > 0 and run.seen[i] >= run.terminal[i]:
-            run.finished = True
-        return NO_ORDER
-    _jump(run, run.number[i], run.t)
-    _check_accumulation(run, run.number[i])
-    return 0
+    else:
+        _jump(run, run.number[i], run.t)
+        _check_accumulation(run, run.number[i])
+        run.seen[i] += 1
+    if run.terminal[i] > 0 and run.seen[i] >= run.terminal[i]:
+        run.finished = True
+    return NO_ORDER if run.kind[i] == s.EVENT else 0
 
 
 @njit()
@@ -453,26 +454,34 @@ def _values_now(run: Run, t: float) -> None:
 
 @njit()
 def _settle(run: Run) -> bool:
-    """Act on watchers that the discontinuity carried over zero; whether that made further jumps.
+    """Act on watchers that the discontinuity carried over zero, one after the other, until none is;
+    whether that made further jumps.
 
-    A value that has not jumped is left alone: just after its zero, its sign is rounding.
+    A value that has not jumped is left alone: just after its zero, its sign is rounding. What a
+    jump does to its own function is no occurrence.
     """
     jumped = False
+    _values_now(run, run.t)
     for _ in range(CROWD):
         again = False
-        _values_now(run, run.t)
         for i in range(run.n_watchers):
             old, g = run.value_before[i], run.value[i]
-            new = sign(g)
+            side, new = run.sign[i], sign(g)
             run.value_before[i] = g
-            if abs(g - old) <= ROUNDING * run.size[i] or new * run.sign[i] >= 0:
+            if abs(g - old) <= ROUNDING * run.size[i] or new == 0:
+                continue
+            if run.kind[i] != s.SWITCH:
+                run.sign[i] = new
+            if new * side >= 0:
                 continue
             if run.kind[i] == s.SWITCH:
                 _switch(run, i, new)
-                continue
-            run.sign[i] = new
-            if stops(run, i, new):
-                again = _fire(run, i) == 0 or again
+            elif stops(run, i, new):
+                if _fire(run, i) == 0:
+                    again = True
+                    _values_now(run, run.t)
+                    g = run.value_before[i] = run.value[i]
+                    run.sign[i] = sign(g) if abs(g) > ROUNDING * run.size[i] else 0
             elif run.kind[i] == s.EVENT and counts(run, i, new):
                 _hit(run, i, run.t, run.y)
         jumped = jumped or again

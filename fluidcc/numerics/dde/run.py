@@ -96,6 +96,12 @@ def solve(problem: Problem, show: bool | None = None) -> DdeResult:
                 function: Any = problem.functions[run.where]
                 function(frame, run.when)  # raises what the function raised
                 raise InvalidInput(f"{function.what} failed at t = {run.when:.10g}; mend it")
+            if code == s.BAD_WATCHER:
+                raise InvalidInput(
+                    f"{problem.watchers[run.where].function.what} returned NaN at t = "
+                    f"{run.when:.10g}; give it a number wherever the state is, or end t_span or "
+                    f"declare a terminal event before that"
+                )
             if code == s.GROW:
                 _grow(run)
             elif code != s.PAUSED:
@@ -181,7 +187,7 @@ def _prepare(p: Problem, frame: Frame) -> tuple[Run, list[Any]]:
     }  # fmt: skip
     if run.n_watched:
         sizes |= {
-            "size value value_before seen sign": w, "side": run.n_watched,
+            "size value value_before seen sign noisy": w, "side": run.n_watched,
             "panel": 7 * run.n_watched, "found_u found_what found_side found_kind": run.most_found,
         }  # fmt: skip
         arrays |= {"place": _PLACES, "fit": _FIT.ravel(), "switched": [-math.inf] * w}
@@ -327,11 +333,6 @@ def _message(p: Problem, run: Run, frame: Frame, code: int) -> str:
         return _collapse(p, run, frame, here)
     if code == s.BAD_LAG:
         return _bad_lag(run.where, run.at[run.where], run.when)
-    if code == s.BAD_WATCHER:
-        return (
-            f"{p.watchers[run.where].function.what} returned NaN at t = {run.when:.10g}: it must "
-            f"be finite wherever the state is."
-        )
     if code == s.BAD_JUMP:
         new = _short(frame.views["out"][: run.n])
         return (

@@ -95,15 +95,18 @@ def solve_dde(
         ``event(t, y, *args)``, or ``event(t, y, Z, *args)`` if it has the attribute ``delayed =
         True``; its zeros are reported. Attributes as in SciPy: ``terminal`` (bool, or the number of
         occurrences that end the run) and ``direction`` (+1: only rising, -1: only falling zeros). A
-        zero at the start is not an occurrence, nor one that is touched without a change of sign.
-        Each step, however long, is looked through in panels in which a quartic through five values
-        of the event foretells two others and has one zero at most.
+        zero at the start is not an occurrence, nor one that is touched without a change of sign; a
+        value that stays zero is one where it gets there, and so is a jump to the other sign. Each
+        step, however long, is looked through in panels in which a quartic through five values of
+        the event foretells two others and has one zero at most.
     jumps : list of (when, change), optional
         Changes of the state: `when` is a time, several times, or a function like an event (with
-        `direction` and `delayed`); ``change(t, y, *args)`` returns the new state (``change.delayed
-        = True``: ``change(t, y, Z, *args)``). Delayed look-ups see both sides. Jumps at one time
-        happen in the order given. The result says when, in ``t_jumps``, and which, in
-        ``jump_index``.
+        `direction`, `delayed` and `terminal`); ``change(t, y, *args)`` returns the new state
+        (``change.delayed = True``: ``change(t, y, Z, *args)``). Delayed look-ups see both sides.
+        Jumps at one time happen in the order given, those with a function before those at given
+        times; then, one after the other, those whose function the change of another one has carried
+        over zero. What a change does to its own function is no occurrence. The run fails after 200
+        rounds of that. The result says when, in ``t_jumps``, and which, in ``jump_index``.
     switches : callable or list of callables, optional
         ``switch(t, y, Z, *args)``: `fun` gets ``modes``, shape (number of switches,), where
         ``modes[k]`` is 1.0 while switch k is positive and 0.0 otherwise. The mode is held during a
@@ -147,7 +150,7 @@ def solve_dde(
     ------
     InvalidInput
         If an argument has a value that cannot be meant: each message names it. A negative lag at
-        the start is one.
+        the start is one. If an event, switch or `when` of a jump is NaN: the message says where.
     UnknownName
         If there is no such method.
     Unsupported
@@ -531,6 +534,10 @@ def _watcher(kind: int, index: int, g: Any, args: int) -> Watcher:
         raise InvalidInput(f"{what} is {shown(g)}; it must be a function.")
     direction = number(getattr(g, "direction", 0.0), f"direction of {what}", "-1, 0 or +1")
     terminal = getattr(g, "terminal", None)
+    if kind == s.SWITCH and (direction or terminal):
+        raise InvalidInput(
+            f"{what} has a direction, or is terminal; give these to an event of the same function"
+        )
     if not isinstance(terminal, bool | np.bool_ | None):
         terminal = whole(terminal, f"terminal of {what}")
     function = _watching(g, what, 1, args, kind == s.SWITCH)

@@ -149,6 +149,9 @@ class Run(Scattered):
     panel: Floats  # 7 x n_watched: values there
     panel_width: float  # most of the next, in time
     too_fine: int  # whether watchers are not resolved in the panels that a step may have
+    noisy: Ints  # whether values of watchers in the panel are rounding, of which none counts
+    hole: float  # where in the step a watcher is NaN, 2 if nowhere, and which
+    hole_of: int
     n_found: int  # zeros in a trial step
     most_found: int
     ends: float  # the first zero in it that must end it; 2 if there is none

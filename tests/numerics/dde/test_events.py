@@ -75,6 +75,14 @@ ZEROS: dict[str, tuple[Callable[[float], float], list[float]]] = {
     ),
     "one that only touches": (lambda y: (y - 123.456) ** 2, []),
     "a jump": (lambda y: math.copysign(1.0, y - 123.456), [123.456]),
+    "one that stays zero": (lambda y: max(123.456 - y, 0.0), [123.456]),
+    "one touched but for rounding": (lambda y: y**2 - 246.912 * y + 123.456**2, []),
+} | {
+    f"six {gap:g} apart": (
+        lambda y, gap=gap: math.prod(y - 300.05 - gap * k for k in range(6)),
+        [300.05 + gap * k for k in range(6)],
+    )
+    for gap in (0.1, 1e-5, 1e-9)
 }  # fmt: skip
 
 
@@ -85,7 +93,30 @@ def test_no_zero_is_lost_in_a_long_step(name: str) -> None:
         lambda t, y, Z: [1.0], (0, 1000), 0.0, [], events=lambda t, y: g(float(y[0]))
     )
     assert result.statistics.steps < 30
-    np.testing.assert_allclose(result.t_events[0], zeros, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(result.t_events[0], zeros, atol=1e-11 if "six" in name else 1e-6)
+    assert np.unique(result.t_events[0]).size == len(zeros)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.8]), st.floats(-1, 1)), max_size=9),
+    st.floats(-6, -1), st.floats(-6, 6), st.floats(-8, 8),
+)  # fmt: skip
+def test_clusters_of_zeros_are_found_at_any_scale(
+    places: list[tuple[float, float]], width: float, unit: float, size: float
+) -> None:
+    """Of products of linear factors, the closest a thousandth of a cluster apart."""
+    zeros = sorted({centre + 10**width * round(x, 3) for centre, x in places})
+    event = lambda t, y: 10**size * math.prod(t / 10**unit - z for z in zeros)  # noqa: E731
+    result = solve_dde(lambda t, y, Z: [0.0], (0, 10**unit), 0.0, [], events=event)
+    np.testing.assert_allclose(result.t_events[0] / 10**unit, zeros, atol=1e-13)
+
+
+def test_what_comes_after_the_end_of_a_run_need_not_be_defined() -> None:
+    empty = marked(lambda t, y: y[0], terminal=True)
+    root = lambda t, y: np.sqrt(y[0]) - 0.5  # noqa: E731
+    result = solve_dde(lambda t, y, Z: [-1.0], (0, 9), 1.0, [], events=[empty, root])
+    assert [list(t) for t in result.t_events] == [pytest.approx([1.0]), pytest.approx([0.75])]
 
 
 def test_an_event_that_is_noise_is_refused_and_more_zeros_than_a_step_may_have_are_found() -> None:
@@ -198,11 +229,49 @@ def test_a_jump_that_carries_another_over_its_threshold_fires_it() -> None:
     """Two integrators: the first one's reset pushes the second over 1, at the same time."""
     jumps = [
         (lambda t, y: y[0] - 1, lambda t, y: [0.0, y[1] + 0.5]),
-        (marked(lambda t, y: y[1] - 1, direction=1), lambda t, y: [y[0], 0.0]),
+        (lambda t, y: y[1] - 1, lambda t, y: [y[0], y[1] - 1]),
     ]
-    result = solve_dde(lambda t, y, Z: [1.0, 0.6], (0, 1.5), [0.0, 0.0], [], jumps=jumps)
-    np.testing.assert_allclose(result.t_jumps, [1.0, 1.0], atol=1e-14)
-    np.testing.assert_allclose(result.y[:, -1], [0.5, 0.3], atol=1e-14)
+    for order in (1, -1):
+        options: dict[str, Any] = {"jumps": jumps[::order]}
+        result = solve_dde(lambda t, y, Z: [1.0, 0.6], (0, 1.5), [0.0, 0.0], [], **options)
+        np.testing.assert_allclose(result.t_jumps, [1.0, 1.0], atol=1e-14)
+        assert result.jump_index.tolist() == [0, 1][::order]
+        np.testing.assert_allclose(result.y[:, -1], [0.5, 0.4], atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("passed_on", "jumps"),
+    [
+        (lambda n: (n + 1) % 3 if n < 9 else -1, [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]),
+        (lambda n: 1, [0, 1]),
+        (lambda n: (n + 1) % 3, None),
+    ],
+)
+def test_a_cascade_of_jumps_at_one_time_runs_until_it_stops_or_is_refused(
+    passed_on: Callable[[int], int], jumps: list[int] | None
+) -> None:
+    """A token goes from jump to jump; each leaves its own function where it was met."""
+    count = [-1]
+
+    def change(t: float, y: np.ndarray) -> np.ndarray:
+        count[0] += 1
+        return np.array([0.0, *(2.0 * (np.arange(3) == passed_on(count[0])) - 1.0)])
+
+    when = [lambda t, y, k=k: y[1 + k] - 0.5 if k else max(y[1], y[0] - 1) for k in range(3)]
+    given = [(marked(g, direction=1), change) for g in when]
+    result = solve_dde(lambda t, y, Z: [1, 0, 0, 0], (0, 1.5), [0, -1, -1, -1], [], jumps=given)
+    if jumps is None:
+        assert "trigger each other without end at t = 1" in result.message
+    else:
+        assert result.jump_index.tolist() == jumps
+        assert set(result.t_jumps.round(12)) == {1.0}
+
+
+@pytest.mark.parametrize("terminal", [True, 2])
+def test_a_jump_may_end_the_run(terminal: int) -> None:
+    full = marked(lambda t, y: y[0] - 1, terminal=terminal)
+    result = solve_dde(lambda t, y, Z: [1.0], (0, 9), 0.0, [], jumps=[(full, lambda t, y: 0 * y)])
+    assert (result.status, result.t[-1], result.y[0, -1]) == (1, pytest.approx(int(terminal)), 0.0)
 
 
 def test_a_change_may_look_at_delayed_states() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.numerics.dde.solve import solve_dde
+from tests.numerics.dde.problems import marked
 
 
 def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -43,6 +44,10 @@ WRONG: list[tuple[type[Exception], dict[str, Any], str]] = [
     (Unsupported, {"t_span": (1, 0)}, "backwards"),
     (Unsupported, {"history": 1j}, "complex"),
     (UnknownName, {"method": "BDF"}, "Tsit5, DP5"),
+    (InvalidInput, {"events": lambda t, y: np.nan}, "event 0 returned NaN at t = 0;"),
+    (InvalidInput, {"events": lambda t, y: np.sqrt(0.25 - t) + 1}, "event 0 .* at t = 0.25;"),
+    (InvalidInput, {"jumps": [(lambda t, y: np.sqrt(0.25 - t) + 1, np.copy)]}, "jump 0 .* = 0.25;"),
+    (InvalidInput, {"switches": marked(lambda t, y, Z: t, terminal=True)}, "switch 0 .* terminal"),
 ]
 
 
@@ -66,7 +71,6 @@ FAILURES: list[tuple[dict[str, Any], str]] = [
     ({"lags": lambda t, y: [1.0 if t < 0.5 else np.nan]}, "lag 0 is NaN at t = 0.[5-9]"),
     ({"lags": lambda t, y: [1.0 if t < 0.5 else np.inf]}, "lag 0 is infinite at t = 0.[5-9]"),
     ({"history": lambda t: 1.0 if t > -0.5 else np.nan}, "fun returned nan at t = 0"),
-    ({"events": lambda t, y: np.nan}, "event 0 returned NaN"),
 ]  # fmt: skip
 
 
