@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import Undecided, Unsupported
 from fluidcc.base.tables import InTable
-from fluidcc.numerics.linear.compiled.zeros import LEVEL, right_of_axis, right_of_axis_in_all
+from fluidcc.numerics.linear.compiled.zeros import (
+    LEVEL,
+    WIDE,
+    WIDEST,
+    right_of_axis,
+    right_of_axis_in_all,
+)
 from fluidcc.numerics.linear.pencil import POLES, Complex, pencils
 from fluidcc.numerics.linear.roots import FEW, OnContour, Search, Searches, half_box, winding
 from fluidcc.numerics.linear.wiring import Entries, core_of
@@ -35,7 +41,8 @@ class RootCount(InTable):
     roots : array of complex
         The roots that were found right of the axis or on it, repeated by multiplicity [1/s].
     resolution : float
-        A root whose real part is below this fraction of its modulus counts as marginal.
+        A root whose real part is below this fraction of its modulus counts as marginal; a multiple
+        root also where it is below what rounding of the entries moves its parts by.
     """
 
     unstable: int
@@ -90,7 +97,9 @@ def count_right(of: Search) -> RootCount:
         return _of_single_states(of.diagonal, LEVEL * of.slowest / of.pencil.time)
     own, pencil = of.pencil.own, of.pencil
     parts = own.row, own.column, own.value[0], own.n, own.delays[0], of.slowest
-    number = right_of_axis(pencil.whole, pencil.table[0], *parts, of.beyond(-LEVEL))
+    number = -1
+    if not len(of.zeros):
+        number = right_of_axis(pencil.whole, pencil.table[0], *parts, of.beyond(-LEVEL))
     if number >= 0:
         return _with_roots(of, number)
     if of.essential >= 0:
@@ -102,16 +111,21 @@ def count_right(of: Search) -> RootCount:
             "their number is not defined"
         )
     top = of.reach_right_of(0.0)
-    problem = ""
+    problem, missing = "", 0
     for attempt in range(4):
         if attempt or not of.effort:
-            of.improve(6 + 4 * attempt, reach=8.0 * attempt)
+            of.improve(6 + 4 * attempt + missing, reach=max(8.0 * attempt, 4.0 * missing))
         try:
-            return _compare(of, top, 1.0 + attempt)
+            found = _compare(of, top, 1.0 + attempt)
         except (OnContour, Undecided) as raised:
             problem = str(raised)
+            continue
+        if isinstance(found, RootCount):
+            return found
+        missing = abs(found)
+        problem = f"the argument principle counts {found} more than were found"
     raise Undecided(
-        f"the number of roots right of the imaginary axis could not be settled: {problem}"
+        f"the number of roots right of the imaginary axis or on it could not be settled: {problem}"
     )
 
 
@@ -120,7 +134,12 @@ def _with_roots(of: Search, number: int) -> RootCount:
     for attempt in range(3):
         every = of.known() if number else np.empty(0, complex)
         right = every[every.real > 0]
-        if len(right) >= number:
+        if len(right) > number:
+            raise Undecided(
+                f"the argument principle counts {number} roots right of the axis and "
+                f"{len(right)} were found"
+            )
+        if len(right) == number:
             break
         reach = 4.0 * number * (1 + attempt) if number > FEW else 8.0 * attempt
         of.improve(number + 4, min(reach, of.reach_right_of(0.0)))
@@ -134,9 +153,14 @@ def _of_single_states(roots: Complex, level: float) -> RootCount:
     return RootCount(number, 0, len(kept) - number, number, number, kept, LEVEL)
 
 
-def _compare(of: Search, top: float, density: float) -> RootCount:
+def _compare(of: Search, top: float, density: float) -> RootCount | int:
+    """The count, if contour and roots agree; else how many are counted that are not known."""
     every = of.known()
     level = LEVEL * (of.slowest + np.abs(every))
+    near = (np.abs(every.real) < WIDE * np.abs(every)) & (every.imag >= 0)
+    for root, error in zip(every[near], of.errors(every[near]), strict=True):
+        same = (every == root) | (every == root.conjugate())
+        level[same] = np.maximum(level[same], error)
     on_axis, right = np.abs(every.real) <= level, every.real > level
     at_zero = on_axis & (np.abs(every) <= 1e-7 * of.slowest)
     axis = every[on_axis & (every.imag >= 0)]
@@ -155,19 +179,18 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
     missing = round(turns)
     if abs(turns - missing) > 0.02:
         raise OnContour(f"the argument does not close: {turns:.4f} turns")
-    by_roots = int(right.sum())
-    by_contour = by_roots + missing
+    if not missing and len(axis):  # left of those on the axis no other is passed
+        line = 0.5 * max(others.real.max(initial=-1.0, where=others.real < 0), of.essential)
+        missing = of.missing((max(float(line), -WIDEST), top, 0.0, top), density)
     if missing:
-        raise Undecided(
-            f"the argument principle counts {by_contour} roots right of the axis and {by_roots} "
-            f"were found"
-        )
+        return missing
+    by_roots = int(right.sum())
     unit = of.pencil.time
     return RootCount(
         by_roots,
         int((on_axis & ~at_zero).sum()),
         int(at_zero.sum()),
-        by_contour,
+        by_roots,
         by_roots,
         every[on_axis | right] / unit,
         LEVEL,

@@ -266,6 +266,9 @@ class DelayLTI:
     ) -> NDArray[np.complex128]:
         """Characteristic roots [1/s], by falling real part, multiple ones repeated.
 
+        Rounding of the entries by e moves a root of multiplicity m by about e^(1/m) of its size.
+        Roots that are one for all that it tells are given by their mean, which it moves by e.
+
         Parameters
         ----------
         count : int, optional

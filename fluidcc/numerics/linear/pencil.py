@@ -30,6 +30,8 @@ Index = NDArray[np.int64]
 
 POLES = 24
 """States up to which the poles of A tell where the loci have to be followed."""
+SURE = 1e-15
+"""Relative error of entries, and of what is computed of them, to which roots are told apart."""
 EXACT = 64
 """States up to which the unit of time of a system without delays is the spectral radius itself."""
 
@@ -174,6 +176,20 @@ class Pencil:
         """
         own = self.own
         return float(bound(own.row, own.column, own.value[0], own.n, own.delays[0], left))
+
+    def rounding(self, s: Complex) -> Floats:
+        """By how much of itself rounding of the entries may change the determinant, at points in
+        the pencil's unit.
+        """
+        constant, lead, late, lags = np.split(self.table[0], np.arange(1, 4) * len(self._row))
+        lag = np.exp(-s[:, None] * np.append(lags, 0.0))[:, self._lag_of]
+        parts = np.stack((constant + 0 * lag, lead * s[:, None], late * lag))
+        of, whole = (self._row, self._column), np.zeros((len(s), *[self.size] * 2), complex)
+        inner = (self._row < self.size) & (self._column < self.size)
+        row, column = (place[inner] for place in of)
+        whole[:, row, column] = parts.sum(axis=0)[:, inner]
+        inverse = np.abs(np.linalg.inv(whole)[:, column, row])
+        return SURE * np.asarray((inverse * np.abs(parts).sum(axis=0)[:, inner]).sum(axis=1))
 
     def values(self, s: Complex, scaled: bool = False) -> Values:
         """Everything of the first system at the points `s` [1/s], an array of one dimension; in

@@ -88,8 +88,12 @@ def half_box(
     return np.array([*path, left + 1j * top, right + 1j * top, right + 0j], complex)
 
 
+MULTIPLE = 24
+"""Roots in a circle up to which they are told from the moments of the logarithmic derivative."""
+
+
 def cluster_moments(
-    pencil: Pencil, centre: complex, size: float, count: int = 48
+    pencil: Pencil, centre: complex, size: float, count: int = 64
 ) -> tuple[int, Complex]:
     """The number of roots within `size` of `centre`, and the sums of the first powers of their
     offsets.
@@ -98,14 +102,45 @@ def cluster_moments(
     # they overflow far to the left, where there is nothing to be told
     with np.errstate(over="ignore", invalid="ignore"):
         slope = pencil.values(centre + offset, scaled=True).slope
-        powers = offset[None, :] ** np.arange(1, 10)[:, None]
+        powers = offset[None, :] ** np.arange(1, MULTIPLE + 2)[:, None]
         sums = (powers * slope).mean(axis=1)
     if not np.isfinite(sums).all():
         return -1, sums
     inside = round(float(sums[0].real))
-    if abs(sums[0] - inside) > 0.05 or inside > 8:
+    if abs(sums[0] - inside) > 0.05 or inside > MULTIPLE:
         return -1, sums
     return inside, sums[1 : inside + 1]
+
+
+def told_apart(pencil: Pencil, root: complex, size: float, times: int) -> float:
+    """Within what distance of a root of that multiplicity rounding tells nothing: by simple means,
+    that where it changes the determinant by its size, from a circle that holds no others inwards.
+    """
+    for _ in range(12):
+        size *= _rounding(pencil, root, size, times) ** (1 / times)
+    return size
+
+
+def _rounding(pencil: Pencil, root: complex, size: float, times: int) -> float:
+    on = root + size * np.exp(0.25j * np.pi * (np.arange(8) + 0.5))
+    try:
+        return min(float(times * pencil.rounding(on).max()), 1.0)
+    except np.linalg.LinAlgError:
+        return 1.0
+
+
+def one_root(pencil: Pencil, centre: complex, size: float, times: int) -> complex | None:
+    """The mean of so many roots in a circle, if they are one for all that rounding tells: that is
+    well known, where they themselves are not.
+    """
+    for _ in range(2):
+        count, sums = cluster_moments(pencil, centre, size)
+        if count != times:
+            return None
+        mean, centre = centre, centre + sums[0] / times
+    told = _rounding(pencil, mean, size, times)
+    one = told < 0.1 and (np.abs(sums) < size ** np.arange(1, times + 1) * told).all()
+    return _upper(complex(centre), 1e-8) if one else None
 
 
 # --- from guesses to roots ------------------------------------------------------------------------
@@ -123,9 +158,6 @@ at eps^(1/m).
 
 MOST = 300_000
 """Pairs of a guess and a known root in one call of compiled code, a tenth of a second or so."""
-
-SPLIT = 1e-6
-"""Roots of a cluster that lie closer than this fraction of its circle are one multiple root."""
 
 
 def newton(
@@ -196,26 +228,28 @@ def _cluster(
     centre = complex(group[np.argmin(steps)]) if steps.min() < 1e-11 else complex(group.mean())
     spread = float(np.abs(group - centre).max())
     room = float(np.abs(others - centre).min()) if len(others) else np.inf
-    size = min(0.05 * abs(centre), 0.4 * room)
+    size = min(0.2 * abs(centre), 0.4 * room, 1.0)
     count, sums = -1, np.empty(0, complex)
-    for _ in range(6):
+    for _ in range(8):
         if size < 1.5 * spread:
             break
-        count, sums = cluster_moments(pencil, centre, size)
-        if count > 0:
+        inside, found = cluster_moments(pencil, centre, size)
+        if inside > 1:
+            root = one_root(pencil, centre + found[0] / inside, size, inside)
+            if root is not None:
+                return [(root, inside)]
+        if count < 1:
+            count, sums = inside, found
+        if inside == 1:
             break
         size *= 0.45
     if count < 1:
         return [(centre, 1)] if steps.min() < 1e-11 else []
-    mean = centre + sums[0] / count
     if count == 1:
-        root, _ = newton(
-            pencil, np.array([centre if steps.min() < 1e-11 else mean]), np.empty(0, complex), 4
-        )
-        return [(_upper(complex(root[0])), 1)]
+        at = centre if steps.min() < 1e-11 else centre + sums[0]
+        one, _ = newton(pencil, np.array([at]), np.empty(0, complex), 4)
+        return [(_upper(complex(one[0])), 1)]
     variance = sums[1] / count - (sums[0] / count) ** 2
-    if abs(variance) < (SPLIT * size) ** 2 * 10:
-        return [(_upper(mean, 1e-8), count)]
     apart, _ = newton(pencil, centre + _from_sums(sums), np.empty(0, complex), 8)
     if not np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5:
         apart = centre + _from_sums(sums)
@@ -269,8 +303,11 @@ APART = np.array([1.0 + 0.7j, 0.3 + 23.0j, -2.0 + 5.3j, -8.0 + 1.9j])
 delay).
 """
 
-OWN = 1e-14
-"""What the computation of eigenvalues adds to a matrix, of its largest entry."""
+OWN = 0.01
+"""What the computation of eigenvalues adds to its largest entry, of what entries are off."""
+
+JOINED = 4e-15
+"""Relative error of entries by which eigenvalues are moved that may be one."""
 
 NEAR_ZERO = 1e-7
 """Roots of a system of more than `DENSE` unknowns within this, in units of 1/(longest delay), are
@@ -307,6 +344,18 @@ PEAKS = 6
 """Frequencies near which roots are looked for, where the argument turns fastest."""
 
 
+def eigenvalues(A: Floats, size: Floats, by: float) -> tuple[Complex, Floats]:
+    """Those of a matrix, and how far they are moved if what has that size is off by a part of it:
+    to first order, infinitely far where several are one.
+    """
+    from scipy.linalg import eig
+
+    values, left, right = eig(A, left=True, right=True)
+    moved = by * (np.abs(left) * (size @ np.abs(right))).sum(axis=0)
+    moved += OWN * by * size.max(initial=0.0)
+    return values, moved / np.maximum(np.abs((left.conj() * right).sum(axis=0)), 1e-300)
+
+
 class Search:
     """What is known of the roots of one block: finds more, and proves that a region holds no
     others. Roots below 1e-9 of `slowest` are not told from zero.
@@ -319,6 +368,7 @@ class Search:
         self.core, self.slowest = core, 0.0
         self.roots: Complex = np.empty(0, complex)
         self.times = np.empty(0, np.int64)
+        self.rest: Complex = np.empty(0, complex)
         self.effort, self.least = 0, 0.0
         self.finite = not core.delays.any()
 
@@ -380,14 +430,9 @@ class Search:
             told = np.abs(np.linalg.inv(whole)) @ np.abs(whole)
             if told.sum(axis=1).max(initial=0.0) < 1 / SINGULAR:
                 return np.empty(0, complex)
-        from scipy.linalg import eig
-
         around = np.linalg.pinv(np.eye(len(lags)) - D)
-        values, left, right = eig(A + B @ around @ C, left=True, right=True)
         size = np.abs(A) + np.abs(B) @ np.abs(around) @ np.abs(C)
-        moved = SINGULAR * (np.abs(left) * (size @ np.abs(right))).sum(axis=0)
-        moved += OWN * size.max(initial=0.0)
-        moved = moved / np.maximum(np.abs((left.conj() * right).sum(axis=0)), 1e-300)
+        values, moved = eigenvalues(A + B @ around @ C, size, SINGULAR)
         gone = np.abs(values) <= moved
         count, room = int(gone.sum()), min(1.0, float(np.abs(values[~gone]).min(initial=1.0)))
         self.least = max(ROUNDING, min(10 * float(moved[gone].max(initial=0.0)), 0.1 * room))
@@ -412,15 +457,39 @@ class Search:
         self.effort += 1
 
     def _add_eigenvalues(self) -> None:
-        """Polished at first, then as they are: clusters that Newton's iteration cannot part."""
+        """Those that are one to rounding by their mean; others polished at first, then as they are:
+        clusters that Newton's iteration cannot part.
+        """
+        if self.effort:
+            many, simple = self.times > 1, np.ones(len(self.rest), np.int64)
+            self.roots = np.append(self.roots[many], self.rest)
+            self.times = np.append(self.times[many], simple)
+            return
+        from scipy.sparse.csgraph import connected_components
+
         A = self.block.A
-        every = (np.diag(A) if self.single else np.linalg.eigvals(A)).astype(complex)
-        every = every[np.argsort(np.abs(every))][len(self.zeros) :]
-        upper = every[every.imag >= 0]
-        if self.effort or self.single:
-            self._take(upper)
-        else:
-            self.add(upper)
+        if self.single:
+            self._take(np.diag(A).astype(complex))
+            return
+        every, moved = eigenvalues(A, np.abs(A), JOINED)
+        order = np.argsort(np.abs(every))[len(self.zeros) :]
+        every, moved = every[order], moved[order]
+        near, alone = np.maximum(moved, moved[:, None]), every.imag >= 0
+        label = connected_components(np.abs(every[:, None] - every) <= near)[1]
+        for group in label == np.unique(label)[:, None]:
+            mean, others = complex(every[group].mean()), every[~group]
+            size = 0.4 * min(abs(mean), float(np.abs(others - mean).min(initial=np.inf)))
+            times = int(group.sum())
+            if 1 < times <= MULTIPLE and mean.imag > -1e-9 * size and not self.large:
+                root = one_root(self.pencil, mean, size, times)
+                if root is not None:
+                    self.roots, self.times = (
+                        np.append(self.roots, root),
+                        np.append(self.times, times),
+                    )
+                    alone &= np.abs(every - root) > size
+        self.rest = every[alone]
+        self.add(self.rest)
 
     def _add_slow(self) -> None:
         """The roots between the slowest poles of many states, where the sign of the determinant
@@ -486,7 +555,8 @@ class Search:
             return
         fresh = np.concatenate((guesses, self.roots[self.times == 1]))
         many, repeat = self.roots[self.times > 1], self.times[self.times > 1]
-        roots, times = resolve(self.pencil, fresh, self.zeros, self.least)
+        apart = np.concatenate((self.zeros, mirrored(many, repeat)))
+        roots, times = resolve(self.pencil, fresh, apart, self.least)
         if len(many):
             apart = np.abs(roots[:, None] - many).min(axis=1) > 1e-4 * np.abs(roots)
             roots, times = (
@@ -495,6 +565,20 @@ class Search:
             )
         order = np.argsort(-roots.real)
         self.roots, self.times = roots[order], times[order]
+
+    def errors(self, roots: Complex) -> Floats:
+        """How far each of some known roots may be moved by rounding of the entries; see
+        `told_apart`.
+        """
+        found, every = np.zeros(len(roots)), self.known()
+        if self.large:
+            return found
+        for i, root in enumerate(roots.tolist()):
+            far = np.abs(every - root)
+            same = far <= 1e-11 * abs(root)
+            size = min(1.0, 0.1 * abs(root), 0.4 * float(far[~same].min(initial=np.inf)))
+            found[i] = told_apart(self.pencil, root, size, max(1, int(same.sum())))
+        return found
 
     def without_lags(self) -> bool:
         """Whether all delays cancel, so that as many roots as there are states are all; no others
@@ -768,8 +852,10 @@ def _gap(real: NDArray[np.float64], count: int) -> float:
     """A line left of the first `count` real parts, in a gap wide enough to walk through, or the
     widest of those that follow; left of all if too few.
     """
-    gaps = real[count - 1 : -1][:FOLLOWING] - real[count:][:FOLLOWING]
-    if len(gaps) and gaps.max() > 1e-7:
+    gaps = real[count - 1 : -1] - real[count:]
+    parted = np.flatnonzero(gaps > 1e-7)
+    if len(parted):
+        gaps = gaps[: max(FOLLOWING, int(parted[0]) + 1)]
         wide = np.flatnonzero(gaps > 1e-3)
         i = int(wide[0]) if len(wide) else int(gaps.argmax())
         return float(real[count - 1 + i] - min(0.5 * gaps[i], 0.5))

@@ -157,8 +157,6 @@ def test_multiple_roots_are_repeated() -> None:
     pair = twins.append(twins).roots(count=4)
     exact = np.array([1, 1, -1, -1]) * 1.3372357014306894j - 0.3181315052047641
     assert np.abs(pair - exact).max() < 1e-10
-    quadruple = transfer([1], np.poly([-2, -2, -2, -2]))  # of which a matrix knows four digits
-    assert np.abs(quadruple.roots(count=4) + 2).max() < 1e-3
 
 
 def test_close_roots_stay_apart() -> None:

@@ -1,11 +1,12 @@
 """Time and states have no unit: roots, counts and responses in all of them, against theory.
 
 Poles that are given, Lambert's function and the method of steps by incomplete gamma functions are
-the references. A root of multiplicity m is known to eps^(1/m) only, and is tried apart.
+the references.
 """
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.linalg import block_diag
 from scipy.special import gammainc, lambertw
 
 import fluidcc as fc
+from fluidcc.base.errors import Undecided
 from fluidcc.numerics.linear import respond, roots
 
 transfer = fc.DelayLTI.transfer
@@ -103,6 +105,70 @@ def test_roots_are_the_poles_in_every_unit_of_time(name: str) -> None:
     poles = np.array(POLES[name], complex)
     for time in SCALES:
         judged(transfer([1], np.poly(poles * time).real), poles * time, len(poles))
+
+
+UNEVEN = [1.0, 1e-6, 1.7e3, 1e6]
+MULTIPLE: dict[str, tuple[list[complex], list[complex]]] = {
+    "pairs on the axis": ([1j, -1j], []),
+    "pairs on the axis among others": ([1j, -1j], [-1, -3]),
+    "zeros": ([0], [-1, -2]),
+    "stable": ([-1], [-4]),
+    "unstable pairs": ([0.1 + 1j, 0.1 - 1j], [-1]),
+}
+
+
+@pytest.mark.parametrize("times", range(2, 7))
+@pytest.mark.parametrize("name", MULTIPLE)
+def test_multiple_poles_in_every_unit_of_time(name: str, times: int) -> None:
+    many, others = MULTIPLE[name]
+    poles = np.array(many * times + others, complex)
+    for time in UNEVEN:
+        judged(transfer([1], np.poly(poles * time).real), poles * time, len(poles))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("eigenvalue", [0j, -1 + 0j, 1j, -0.3 + 1j])
+def test_chains_of_states_that_share_an_eigenvalue(eigenvalue: complex, seed: int) -> None:
+    times, both = 2 + seed % 3, bool(eigenvalue.imag)
+    one = np.array([[eigenvalue.real, eigenvalue.imag], [-eigenvalue.imag, eigenvalue.real]])
+    one = one if both else one[:1, :1]
+    J = np.kron(np.eye(times), one) + np.kron(np.eye(times, k=1), np.eye(1 + both))
+    many = [eigenvalue, eigenvalue.conjugate()][: 1 + both] * times
+    for time in UNEVEN:
+        exact = np.array([*many, -2, -0.5]) * time
+        judged(mixed(block_diag(J, -2, -0.5), [], seed, time), exact, len(exact))
+
+
+@pytest.mark.parametrize("others", [2, 5, 30])
+def test_oscillators_that_are_alike_and_all_coupled(others: int) -> None:
+    turn = np.kron(np.eye(others), [[0, 1], [-1, 0]])
+    system = fc.DelayLTI.retarded(turn - 0.1 * np.kron(np.ones([others] * 2), np.eye(2)))
+    if others < 30:
+        told = system.count_unstable()
+        assert (told.unstable, told.marginal, told.at_zero) == (0, 2 * others - 2, 0)
+    else:  # more at one place than are told from one another there
+        with pytest.raises(Undecided, match="could not be settled"):
+            system.count_unstable()
+
+
+@pytest.mark.parametrize("gain", [np.pi / 2, 0.9 * np.pi / 2])
+@pytest.mark.parametrize("times", [2, 3])
+def test_multiple_roots_of_delay_equations_in_every_unit(times: int, gain: float) -> None:
+    """(s + a exp(-s))^m as one equation of order m, on the axis with a = pi / 2; and in x' = A x(t
+    - 1) of loops that are alike.
+    """
+    one = lambertw(-gain, np.arange(-4, 4))
+    exact = np.tile(one, times)
+    both = np.concatenate((np.tile(one, 4), lambertw(-gain - 0.3, np.arange(-4, 4))))
+    for time in UNEVEN:
+        terms = []
+        for k in range(1, times + 1):
+            late = np.zeros((times, times))
+            late[-1, times - k] = -comb(times, k) * (gain * time) ** k
+            terms.append((late, k / time))
+        judged(fc.DelayLTI.retarded(np.eye(times, k=1), *terms), exact * time, 2 * times)
+        alike = -(gain * np.eye(5) + 0.3 / 5) * time
+        judged(fc.DelayLTI.retarded(np.zeros((5, 5)), (alike, 1 / time)), both * time, 4)
 
 
 @pytest.mark.parametrize("seed", range(4))

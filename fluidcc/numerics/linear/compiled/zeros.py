@@ -71,6 +71,8 @@ MOST_POINTS = 100_000  # at which the argument is looked at along a contour
 ROUNDING = 1e-14  # of a root in the unit of time, where slow roots come from what nearly cancels
 GOOD = 1e-12
 LEVEL = 1e-9  # real parts below this, times abs(s), are not told from zero
+# the same of multiple roots, which rounding moves by its root of that order, and how wide that is
+WIDE, WIDEST = 1e-2, 0.03
 
 
 @njit(entry=True)
@@ -156,34 +158,39 @@ def bound(row, column, value, n, lags, left):  # type: ignore[no-untyped-def]
 def right_of_axis(  # type: ignore[no-untyped-def]
     whole, real, row, column, value, n, lags, slowest, poles
 ):
-    """The number of roots right of the imaginary axis by the argument principle; -1 where one may
+    """The number of roots right of the imaginary axis by the argument principle; -1 where some may
     lie on the axis to the resolution, or a bound on them is missing.
 
-    The contour stands on either side of the axis, `LEVEL` of the modulus away from it. Poles of
-    single states left of the axis are divided out: near them the determinant has as many roots,
-    without which its argument is followed in longer steps.
+    The contour stands on either side of the axis, so far from it that rounding of a multiple root
+    does not tell; where the two differ by one root or two conjugates, `LEVEL` of the modulus away.
+    Poles of single states left of the axis are divided out: near them the determinant has as many
+    roots, without which its argument is followed in longer steps.
     """
-    top = bound(row, column, value, n, lags, 0.0) * 1.05 + 0.5
-    top = bound(row, column, value, n, lags, -LEVEL * (1 + top)) * 1.05 + 0.5
+    top = bound(row, column, value, n, lags, -WIDEST) * 1.05 + 0.5
     if not np.isfinite(top):
         return -1
-    left = poles[poles.real < -1e-6 * (1 + np.abs(poles))]
-    counts = np.zeros(2, np.int64)
-    for side in range(2):
-        sign = 1.0 if side else -1.0
-        start, end = max(LEVEL * slowest, ROUNDING), LEVEL * (slowest + top)
-        right = max(top, 1.0)
+    aside = np.minimum(WIDE * np.abs(poles.imag), WIDEST)
+    left = poles[poles.real < -1e-6 * (1 + np.abs(poles)) - aside]
+    counts, start, right = np.zeros(4, np.int64), max(LEVEL * slowest, ROUNDING), max(top, 1.0)
+    for walk in range(4):
+        sign = 1.0 if walk % 2 else -1.0
+        slope, widest = (WIDE, WIDEST) if walk < 2 else (LEVEL, LEVEL * (slowest + top))
+        height = min(top, widest / slope)
         path = np.array([
-            complex(sign * start, 0.0), complex(sign * end, top), complex(right, top),
+            complex(sign * start, 0.0), complex(sign * (start + slope * height), height),
+            complex(sign * (start + slope * height), top), complex(right, top),
             complex(right, 0.0),
         ])  # fmt: skip
         around = -2 * turns(whole, real, path, left, 1.0)[0]
         if not abs(around - np.round(around)) < 0.02:
             return -1
-        counts[side] = int(np.round(around))
-        if not counts[0]:
-            return 0
-    return counts[0] if counts[0] == counts[1] else -1
+        counts[walk] = int(np.round(around))
+        agree = counts[walk - 1] == counts[walk] and counts[1] <= counts[walk] <= counts[0]
+        if not counts[0] or (walk % 2 and agree):
+            return counts[walk]
+        if walk == 1 and not 0 < counts[0] - counts[1] <= 2:
+            break
+    return -1
 
 
 @njit(entry=True)
