@@ -14,7 +14,10 @@ _FILES = {
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
     "dccp": ("DCCP",),
-    "delay_aimd": ("DelayAIMD", "HTCP", "PlainDelayAIMD", "SlowStartAIMD"),
+    "delay_aimd": (
+        "DelayAIMD", "HTCP", "PlainDelayAIMD", "PrintedDelayAIMD", "SlowStartAIMD",
+        "SmoothedDelayAIMD",
+    ),
     "ecf": ("ECF", "FramedECF", "PoissonECF"),
     "gcc": ("AdaptiveGCC", "GCC"),
     "ldcc": ("LDCC",),

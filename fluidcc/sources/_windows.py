@@ -41,7 +41,8 @@ from fluidcc.laws import Jump, Source
 from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, positive, x_tau
 
 __all__ = [
-    "MEANING", "F", "acked", "decay", "delta", "high", "largest", "low", "w", "window_source",
+    "MEANING", "F", "acked", "answered", "decay", "delta", "high", "largest", "low", "w",
+    "window_source",
 ]  # fmt: skip
 
 w = nonnegative("w")  # congestion window [packet]
@@ -64,7 +65,7 @@ largest = Let(r"\mathrm{RTT}_{\max}", RTT + high)
 # So that rounding sets nothing anew, and a ripple nothing without end.
 _NEARLY, _SOON = 1 - 1e-12, RTT / 10000
 # Acknowledgements come: nothing is known before the first of them.
-_answered = x_tau - packet / (1000 * RTT)
+answered = x_tau - packet / (1000 * RTT)
 
 MEANING = {
     w: "congestion window",
@@ -122,7 +123,7 @@ def window_source(
     resets = (f for jump in jumps for f in (jump.when, *jump.reset.values()))
     needed = set().union(*(sympify(f).free_symbols for f in (growth, *states.values(), *resets)))
     if delta in needed:
-        states[delta] = change * Heaviside(_answered, 0)
+        states[delta] = change * Heaviside(answered, 0)
     if low in needed:
         states[low] = 0
         first: dict[Symbol, Any] = {low: RTT}
@@ -132,7 +133,7 @@ def window_source(
             *jumps,
             Jump(when=Heaviside(change, 0) * (low * _NEARLY - RTT), reset={low: RTT},
                  refractory=_SOON),
-            Jump(when=_answered, reset=first, once=True, refractory=1e9 * RTT),
+            Jump(when=answered, reset=first, once=True, refractory=1e9 * RTT),
         )  # fmt: skip
     rate, most = w / RTT, dict(limits or {})
     if clock == "ack":

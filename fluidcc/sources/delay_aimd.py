@@ -5,13 +5,14 @@ Where the paper is not of one mind, a parameter or a rule here says which readin
 
 - (2) prints a minimum with 1, which would never exceed 1; the maximum is meant. `coefficient` is
   0.5 as printed; the H-TCP draft and its kernels have 0.25.
-- Algorithm 1 multiplies the increase by 2 (1 - beta), which (1) and (6) do not; it is not
-  multiplied here.
-- Algorithm 1 caps beta at 0.9, unsaid in the text: `cap`. Its line 22 compares with the base
-  threshold where (6) has tau0, and it has no branch for loss; (6) was taken.
+- Algorithm 1 multiplies the increase by 2 (1 - beta), which (1) and (6) do not. Its line 22
+  compares with the base threshold where (6) has tau0, and it has no branch for loss. (6) was taken;
+  `PrintedDelayAIMD` does what is printed.
+- Algorithm 1 caps beta at 0.9, unsaid in the text: `cap`.
 - Backoffs are at least `hold` round trips apart: one until news of the last one comes back, and a
   part of one until the queue has drained, during which nothing is sent that could tell.
-- The smoothed round trip of the text is the round trip itself, as in Algorithm 1.
+- The smoothed round trip of (1) is the round trip itself, as in Algorithm 1; `SmoothedDelayAIMD`
+  smooths it.
 - The largest round trip falls by `decay` seconds a second: Algorithm 1's a RTT/cwnd at each
   acknowledgement.
 - Line 8 compares with a T_max that is never set. What is meant by (7) was taken: as long as the
@@ -28,27 +29,33 @@ from typing import Any
 from sympy import Heaviside, Max, Min, Symbol
 
 from fluidcc.laws import Jump, Source
-from fluidcc.sources._windows import acked, change, high, largest, low, w, window_source
+from fluidcc.sources._windows import acked, answered, change, high, largest, low, w, window_source
 from fluidcc.symbols import RTT, Let, nonnegative, pi, positive
 
-__all__ = ["HTCP", "DelayAIMD", "PlainDelayAIMD", "SlowStartAIMD"]
+__all__ = [
+    "HTCP", "DelayAIMD", "PlainDelayAIMD", "PrintedDelayAIMD", "SlowStartAIMD", "SmoothedDelayAIMD",
+]  # fmt: skip
 
 Delta = nonnegative("Delta")  # time since the last backoff [s]
 alpha, slope, coefficient, offset = nonnegative("alpha slope coefficient offset")
 tau0, w0, gamma, Delta0, kappa = nonnegative("tau0 w0 gamma Delta0 kappa")
 slow, m = nonnegative("slow m")  # 1 in slow start, then 0; max_ssthresh [packet]
+srtt, gain = nonnegative("srtt gain")  # smoothed round trip [s], and what each ack has in it
 probe, cap, hold, beta_min, beta_max = positive("delta_p cap hold beta_min beta_max")
 
 _UNITS: dict[Symbol, str] = {
     alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", tau0: "s",
     w0: "packet", gamma: "1", Delta0: "s", kappa: "1", probe: "1", cap: "1", hold: "1",
     beta_min: "1", beta_max: "1", slow: "1", m: "packet",
+    srtt: "s", gain: "1",
 }  # fmt: skip
 
 _MEANING = {
     Delta: "time since the last backoff",
     slow: "1 in slow start, then 0",
     m: "max_ssthresh: window at which slow start slows down",
+    srtt: "smoothed round trip",
+    gain: "part of the smoothed round trip that an acknowledgement brings",
     alpha: "increase a round trip, just after a backoff",
     slope: "growth of the increase with the time since the last backoff",
     coefficient: "growth of the increase with the square of that time",
@@ -85,6 +92,8 @@ def _law(
     about: str,
     on_delay: tuple[Any, ...] = (),
     first: Mapping[Symbol, Any] | None = None,
+    flow: Mapping[Symbol, Any] | None = None,
+    on_loss: tuple[Any, ...] = (pi,),
     jumps: tuple[Jump, ...] = (),
     **more: Any,
 ) -> Source:
@@ -96,7 +105,11 @@ def _law(
     on_delay : tuple of Expr
         Conditions of backoffs before any loss.
     first : mapping
-        States that only jumps change, with their initial values; `slow` is 0 after a backoff.
+        Further states, with their initial values; `slow` is 0 after a backoff.
+    flow : mapping
+        Derivatives of those that not only jumps change.
+    on_loss : tuple of Expr
+        Conditions of backoffs at a loss.
     jumps : tuple of Jump
         More of them.
     **more
@@ -107,7 +120,7 @@ def _law(
     return window_source(
         name,
         growth * acked / w,
-        flow={Delta: 1, **dict.fromkeys(own, 0)},
+        flow={Delta: 1, **dict.fromkeys(own, 0), **(flow or {})},
         initial={Delta: 0, **own},
         params={**params, hold: 1.5},
         units={s: _UNITS[s] for s in (*params, *own, hold, Delta)},
@@ -115,7 +128,7 @@ def _law(
         limits={s: 1 for s in (probe, gamma, cap, beta_max) if s in params},
         jumps=(
             *jumps,
-            *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi)),
+            *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, *on_loss)),
         ),
         ref=ref,
         about=about,
@@ -158,6 +171,21 @@ PlainDelayAIMD = _law(
     threshold=tau0,
 )
 
+# (1) with its smoothed round trip, which begins with the first acknowledgement.
+SmoothedDelayAIMD = _law(
+    "SmoothedDelayAIMD",
+    _increase,
+    _beta,
+    {**_HTCP, **_DELAY, gain: 0.125},
+    "Delay-based AIMD, (1) to (4)",
+    "PlainDelayAIMD that compares a smoothed round trip with the smallest one.",
+    on_delay=((srtt - low) * _large - tau0,),
+    first={srtt: 0},
+    flow={srtt: gain * acked * (RTT - srtt)},
+    jumps=(Jump(when=answered, reset={srtt: RTT}, once=True, refractory=1e9 * RTT),),
+    threshold=tau0,
+)
+
 DelayAIMD = _law(
     "DelayAIMD",
     _held,
@@ -169,7 +197,20 @@ DelayAIMD = _law(
     threshold=_limit,
 )
 
-# The same after slow start as in Section IV: a packet at each ack up to max_ssthresh, then
+# Lines 1 to 5 and 17 to 26 of Algorithm 1.
+PrintedDelayAIMD = _law(
+    "PrintedDelayAIMD",
+    2 * (1 - _beta) * _held,
+    _beta,
+    _ADAPTS,
+    "Delay-based AIMD, Algorithm 1, lines 1 to 5 and 17 to 26",
+    "DelayAIMD as Algorithm 1 prints it, which never answers losses.",
+    on_delay=(_delay * _large * Heaviside(Delta - _idle, 0) - tau0,),
+    on_loss=(),
+    threshold=tau0,
+)
+
+# DelayAIMD after slow start as in Section IV: a packet at each ack up to max_ssthresh, then
 # max_ssthresh/2 a round trip, until the first backoff. An exact clock, for it is bursts whose queue
 # tells the rate of the link.
 _few = Heaviside(m - w, 1)

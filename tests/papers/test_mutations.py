@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Eq
+from sympy import Eq, Matrix
 from xarray import DataArray
 
 from fluidcc.equilibria.num import solve
@@ -32,6 +32,7 @@ from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, beta, eta, run, w, x
 from fluidcc.papers.ldcc.common import series as slow
 from fluidcc.sources import GCC, LDCC
+from fluidcc.sources import DelayAIMD as beside
 from fluidcc.symbols import RTT, c, e, e_b, edot, pi, unfold, y
 from tests.papers.test_claims import WANTED
 
@@ -268,9 +269,8 @@ EPOCHS = np.round(
 )
 EVEN = SimpleNamespace(
     one_way_delay=np.array([0.1]), rate=SimpleNamespace(values=(1.0, 1.0)), crossover=0.1,
-    gain=1, phase=1, delay=1, utilisation=np.array([0.9]),
+    gain=1, phase=1, delay=1,
 )  # fmt: skip
-EMPTIED = SimpleNamespace(queueing_delay=np.array([0.0, 0.02]))
 CLOSED = coexistence.closed()
 LONG_QUEUE = SimpleNamespace(
     period=CLOSED.period, queue_max=CLOSED.queue_max, queue_mean=CLOSED.queue_max
@@ -484,7 +484,10 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("delay_aimd.algorithm_loss_branch", {"backoffs": lambda _: []}, AS_PRINTED),
     ("delay_aimd.delay_backoff", {"fig2": leaky}, "differs"),
     ("delay_aimd.vegas_queue", {"fig1": lambda _: fig1(2)}, "differs"),
-    ("delay_aimd.adaptive_backoff", {"last_cycle": lambda _: (2.65, 0.01, EVEN)}, "differs"),
+    ("delay_aimd.adaptive_backoff", {"fig2": lambda adaptive=True: fig2()}, "differs"),
+    ("delay_aimd.flat_part_alters", {"DelayAIMD": lambda Delta0: beside(Delta0=0)}, AS_PRINTED),
+    ("delay_aimd.algorithm_threshold", {"PrintedDelayAIMD": beside}, AS_PRINTED),
+    ("delay_aimd.bounded_by_largest", {"diag": lambda *b: 2 * Matrix.diag(*b)}, "differs"),
     ("delay_aimd.flat_part", {"fig5": lambda _: fig5(0.0)}, "differs"),
     ("delay_aimd.coexists", {"coexistence": lambda *_: beside_loss(0.0, 0.0)}, "differs"),
     (
@@ -497,7 +500,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("delay_aimd.closed_form", {"_cycle": lambda *_: _cycle(1, 3.001)}, "differs"),
     ("delay_aimd.slow_start_length", {"log": lambda value, base: base / value}, AS_PRINTED),
     ("delay_aimd.proportional_idle", {"last_cycle": lambda run: (2.65, 0.01, run)}, "differs"),
-    ("delay_aimd.just_empties", {"last_cycle": lambda _: (2.65, 0.01, EMPTIED)}, AS_PRINTED),
+    ("delay_aimd.just_empties", {"_queue_at_rest": lambda: (0.0, 0.01, 0.02)}, AS_PRINTED),
     ("delay_aimd.algorithm_increase", {"TAU2": delay_rules.T2}, AS_PRINTED),
     *((f"delay_aimd.ratchet_{row}", ROOM, AS_PRINTED) for row in ("of_one", "of_ten", "buffer")),
     *(

@@ -35,7 +35,7 @@ GRAZING = {
 GROWING = {
     "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF",
     "FAST", "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF", "SlowStartAIMD",
-    "SlowStartTFRC", "StaticFAST", "StaticVegas", "Vegas",
+    "PrintedDelayAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip
 STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
 SLOW_STARTS = {"SlowStartAIMD", "SlowStartTFRC"}

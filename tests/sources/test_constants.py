@@ -63,6 +63,7 @@ PARAMETERS = {
     "Poisson": "mean_rate 500000 bit/s, interval 0.1 s",
     "PoissonECF": f"{ECF}, interval 0.02 s",
     "PrimalDual": PRIMAL,
+    "PrintedDelayAIMD": DELAY_AIMD + GAP,
     "PrimalPenalty": PRIMAL,
     "RateAIMD": f"{BINOMIAL}, m 100000 bit/s, R 0.1 s",
     "RateBinomial": f"k 0 1, l 1 1, {BINOMIAL}, m 100000 bit/s, R 0.1 s",
@@ -72,6 +73,7 @@ PARAMETERS = {
     "ScalableSource": "alpha 1 s, M 1 1, x_max 1e+07 bit/s",
     "ScalableTCP": "a 0.01 packet, b 0.125 1",  # CCR 2003
     "SlowStartAIMD": f"{DELAY_AIMD}pace 0 1, burst 0.001 1, trickle 0.01 1",
+    "SmoothedDelayAIMD": f"{AIMD_2D}gain 0.125 1, hold 1.5 1, {GAP}",
     "SlowStartTFRC": "b 1 1, n0 100 packet, v0 3 packet, t_mbi 64 s",  # RFC 5348
     "StaticFAST": "gamma 0.5 1, alpha 50 packet, tau 0.2 s",
     "StaticVegas": "alpha 2 packet",

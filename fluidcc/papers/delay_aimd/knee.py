@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from sympy import Eq, simplify
+from sympy import Eq, Matrix, diag, ones, simplify
 
 from fluidcc.analysis.orbit import LimitCycle, limit_cycle
 from fluidcc.formulas import delay_aimd
@@ -15,17 +15,19 @@ from fluidcc.laws import Source
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
 from fluidcc.network.zoo.delay_aimd import C2, C7, PACKET, T2, T7, TAU2, TAU7, knee
-from fluidcc.papers.delay_aimd.rules import backoffs, run_of
+from fluidcc.papers.delay_aimd.rules import backoffs, run_of, shrinking
 from fluidcc.papers.model import (
     Found,
     compared,
     needs_packets,
+    not_given,
     proof,
     proved,
     reproduced_if,
 )
-from fluidcc.papers.printed import falling, named
-from fluidcc.sources import HTCP, PlainDelayAIMD
+from fluidcc.papers.printed import agrees, falling, named
+from fluidcc.sources import HTCP, PlainDelayAIMD, PrintedDelayAIMD
+from fluidcc.symbols import positive
 
 FLOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -85,20 +87,28 @@ def knee_utilisation() -> Found:
 
 
 def knee_delay() -> Found:
-    mean = _of_flows("mean")
-    means = [1e3 * v for v in mean.values()]
-    return compared([mean.values()], named("n = {}", mean), means=means, flows=FLOWS)
+    mean, law = _of_flows("mean"), PrintedDelayAIMD(tau0=TAU7)
+    printed = {n: fig7(n, law).mean for n in FLOWS}
+    return compared(
+        [printed.values()],
+        named("n = {}", mean),
+        named("Algorithm 1, n = {}", printed),
+        means=[1e3 * v for v in mean.values()],
+        printed=[1e3 * v for v in printed.values()],
+        flows=FLOWS,
+    )
 
 
 def knee_of_loss_based() -> Found:
     runs, ours = {n: fig7(n, HTCP) for n in FLOWS}, _of_flows("mean")
     mean = {n: run.mean for n, run in runs.items()}
+    largest = max(run.largest for run in runs.values())
     return reproduced_if(
-        all(mean[n] > ours[n] for n in FLOWS),
+        agrees("250 ms", largest) and all(mean[n] > ours[n] for n in FLOWS),
         named("n = {}", mean),
         mean=[1e3 * v for v in mean.values()],
         flows=FLOWS,
-        largest=max(run.largest for run in runs.values()),
+        largest=largest,
         used=min(run.utilisation for run in runs.values()),
     )
 
@@ -112,6 +122,14 @@ def shorter_epochs() -> Found:
         theirs=theirs,
         flows=FLOWS,
     )
+
+
+def impact_of_the_factor() -> Found:
+    beta = [delay_aimd.backoff_factor(T7, T7 + TAU7), 0.5]
+    length = [fig7(2, law).epoch for law in (None, HTCP)]
+    epochs = [delay_aimd.convergence_epochs(b) for b in beta]
+    times = np.multiply(epochs, length)
+    return not_given(ours=times[0], theirs=times[1], epochs=epochs, length=length)
 
 
 def knee_losses() -> Found:
@@ -198,12 +216,6 @@ def rise_epochs() -> Found:
     return compared(found.values(), found, epochs=found.values(), seven=0.75**7, eight=0.75**8)
 
 
-def shrinking(windows: np.ndarray) -> float:
-    """By which factor the difference of two flows' windows shrinks in an epoch."""
-    gap = windows[:, 0] - windows[:, 1]
-    return float((gap[6] / gap[0]) ** (1 / 6))
-
-
 def converges() -> Found:
     found = {}
     for delta in (1.0, 0.9):
@@ -212,7 +224,7 @@ def converges() -> Found:
         beta = delay_aimd.backoff_factor(T7, top, delta)
         found[delta] = factor, beta, delay_aimd.convergence_epochs(factor)
     return compared(
-        [found[1.0][0], found[1.0][2]],
+        [found[1.0][1], found[1.0][2]],
         {
             f"{name} {delta:g}": value
             for delta, values in found.items()
@@ -225,6 +237,21 @@ def converges() -> Found:
         ),
         least=T7 / (T7 + TAU7),
         needed=T7 / 3,
+    )
+
+
+def bounded_by_largest() -> Found:
+    b, a = positive("b1:3"), positive("a1:3")
+    modes = diag(*b) + Matrix(a) * (ones(1, 2) - Matrix([b])) / sum(a)
+    of_two = (a[1] * b[0] + a[0] * b[1]) / sum(a)
+    parts = [proof(Eq(modes.trace(), 1 + of_two)), proof(Eq(modes.det(), of_two))]
+    rng, found = np.random.default_rng(1), []
+    for _ in range(300):
+        beta, more = rng.random((2, rng.integers(3, 11)))
+        modes_of_n = np.diag(beta) + np.outer(more, 1 - beta) / more.sum()
+        found.append(np.sort(np.linalg.eigvals(modes_of_n).real)[-2] / beta.max())
+    return reproduced_if(
+        all(parts) and max(found) <= 1, networks=len(found), least=min(found), most=max(found)
     )
 
 

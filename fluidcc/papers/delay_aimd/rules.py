@@ -21,6 +21,7 @@ from fluidcc.papers import printed
 from fluidcc.papers.model import (
     Found,
     differs_if,
+    not_given,
     proof,
     proved,
     refuted_if,
@@ -28,7 +29,13 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import agrees, named
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import PlainDelayAIMD
+from fluidcc.sources import (
+    HTCP,
+    DelayAIMD,
+    PlainDelayAIMD,
+    PrintedDelayAIMD,
+    SmoothedDelayAIMD,
+)
 from fluidcc.symbols import positive
 
 ms = partial(printed.ms, digits=3)
@@ -44,6 +51,13 @@ def backoffs(run: Any, flow: str = "f1", law: Source = PlainDelayAIMD) -> np.nda
     cuts = [k for k, jump in enumerate(law.jumps) if any(z.name == "w" for z in jump.reset)]
     found = jumps(run)
     return np.asarray(found.time[(found.of == flow) & found.rule.isin(cuts)])
+
+
+def whole_epochs(run: Any, after: float, flow: str = "f1", law: Source = PlainDelayAIMD) -> Any:
+    """The samples from the first to the last backoff of a flow of `law` after a time [s]."""
+    when = backoffs(run, flow, law)
+    when = when[when > after]
+    return run.sel(time=slice(when[0], when[-1]))
 
 
 def last_cycle(run: Any) -> tuple[float, float, Any]:
@@ -64,12 +78,27 @@ def fig2(adaptive: bool = True) -> Any:
 C, q, w, x, part, span = positive("C q w x p s")
 
 
+def shrinking(windows: np.ndarray) -> float:
+    """By which factor the difference of two flows' windows shrinks in an epoch."""
+    gap = windows[:, 0] - windows[:, 1]
+    return float((gap[6] / gap[0]) ** (1 / 6))
+
+
 def delay_backoff() -> Found:
     run = fig2()
     top, full = run.queueing_delay.sel(time=slice(10.0, None)).max(), 400 * PACKET / C2
+    cuts = len(backoffs(run))
     return reproduced_if(
-        run.lost.max() == 0.0 and TAU2 < top < full, top=top, full=full, backoffs=len(backoffs(run))
+        cuts > 1 and run.lost.max() == 0.0 and TAU2 < top < full, top=top, full=full, backoffs=cuts
     )
+
+
+def smoothed_delay() -> Found:
+    gains = {"per ack": 1 / 8, "per round": 1 / 8 / (C2 * (T2 + TAU2) / PACKET)}
+    runs = {k: run_of(on_link_2(SmoothedDelayAIMD(gain=gain)), 40.0) for k, gain in gains.items()}
+    runs["none"] = fig2()
+    top = {k: run.queueing_delay.sel(time=slice(10.0, None)).max() for k, run in runs.items()}
+    return not_given(top)
 
 
 def increase_minimum() -> Found:
@@ -78,10 +107,9 @@ def increase_minimum() -> Found:
     Delta = delay_aimd.increase.arguments[0]
     ours = delay_aimd.increase.form.subs(delay_aimd.increase.defaults).subs(Delta, 1 + x)
     meant = proof(Eq(Max(1, printed), ours))
-    at = np.linspace(0.0, 1.0, 11)
-    below = 1 + 10 * (at - 1) + 0.5 * (at - 1) ** 2
-    same = np.allclose(np.maximum(1, below), delay_aimd.increase(at))
-    return refuted_if(never and meant and same, {"at Delta = 0": min(1, below[0])})
+    before = printed.subs(x, -x)  # x = 1 - Delta, of which ours is 1
+    same = proof(before <= 1, x <= 1)
+    return refuted_if(never and meant and same, {"at Delta = 0": min(1, before.subs(x, 1))})
 
 
 def busy_link() -> Found:
@@ -98,8 +126,8 @@ def busy_link() -> Found:
 def busy_with_two_round_trips() -> Found:
     link = {"capacity": C2, "delay": T2 / 4, "buffer": 400 * PACKET}
     near, far = flow(PlainDelayAIMD, 200), flow(PlainDelayAIMD, 400, access_delay=T2 / 4)
-    run = simulate(dumbbell([near, far], link), 60.0, samples=6001, rtol=1e-6)
-    late = run.sel(time=slice(20.0, None))
+    run = simulate(dumbbell({"f1": near, "far": far}, link), 60.0, samples=6001, rtol=1e-6)
+    late = whole_epochs(run, 20.0)
     used, rates = late.utilisation.mean(), late.rate.mean("time")
     return reproduced_if(
         agrees("100", 100 * used),
@@ -113,7 +141,8 @@ def busy_with_two_round_trips() -> Found:
 def ratchet_form() -> Found:
     form = delay_aimd.ratchet
     k, start, T, delta = form.arguments
-    return proved(*form.claims.values(), Eq(form.form.subs({start: T * delta ** (-k)}), T))
+    step = proof(delta * T <= T, delta <= 1)  # so max(T, delta max(T, R)) is max(T, delta R)
+    return proved(*form.claims.values(), step, Eq(form.form.subs({start: T * delta ** (-k)}), T))
 
 
 def threshold_between() -> Found:
@@ -183,9 +212,23 @@ def _epoch(factor: float) -> float:
 def algorithm_threshold() -> Found:
     base, gamma, high, low = delay_aimd.threshold.arguments
     above = delay_aimd.threshold.form.subs({high: low + base + span, gamma: part}) - base
-    return differs_if(
-        proof(Eq(above, part * span)), tau0=delay_aimd.threshold(0.02, 0.5, 0.18, 0.1)
+    net = scenarios["delay_aimd_fig6"](gamma=0.9, Delta0=0.0).net
+    printed, ours = (
+        _share(net.with_flow("delay", law=law(gamma=0.9))) for law in (PrintedDelayAIMD, DelayAIMD)
     )
+    return differs_if(
+        proof(Eq(above, part * span)) and printed < ours,
+        tau0=delay_aimd.threshold(0.02, 0.5, 0.18, 0.1),
+        printed=printed,
+        ours=ours,
+    )
+
+
+def _share(net: Network) -> float:
+    """Of the rates in Fig. 6, that of the delay-based flow."""
+    run = simulate(net, 120.0, samples=6001, rtol=1e-6)
+    rates = whole_epochs(run, 40.0, "loss1", HTCP).rate.mean("time")
+    return float(rates.sel(flow="delay") / rates.sum())
 
 
 def algorithm_cap() -> Found:
