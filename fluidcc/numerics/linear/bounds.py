@@ -241,7 +241,7 @@ def points_for(
 
 
 def approximate_roots(
-    of: Entries, points: NDArray[np.int64], shifts: NDArray[Any], far: float
+    of: Entries, points: NDArray[np.int64], shifts: NDArray[Any], far: float, more: int
 ) -> NDArray[np.complex128]:
     """Eigenvalues of collocations of an autonomous block around some shifts, where there are
     several those up to `far` away: all of them, or, of a large one, those nearest each; in the
@@ -251,7 +251,7 @@ def approximate_roots(
     for shift in shifts:
         matrix, moving = _collocation(of, points, shift)
         if len(moving) > DENSE_NODES:
-            found.append(shift + _nearest(matrix, moving))
+            found.append(shift + _nearest(matrix, moving, more))
             continue
         whole = matrix.toarray()
         own, among = whole[np.ix_(moving, moving)], whole[np.ix_(~moving, ~moving)]
@@ -312,7 +312,7 @@ def _collocation(
     return coo_array((entry[kept], (row[kept], column[kept])), shape=(size, size)).tocsc(), moving
 
 
-def _nearest(matrix: Any, moving: NDArray[np.bool_]) -> NDArray[np.complex128]:
+def _nearest(matrix: Any, moving: NDArray[np.bool_], more: int) -> NDArray[np.complex128]:
     """Eigenvalues of a large sparse pencil near zero, by Arnoldi's iteration without restarts:
     guesses, whether or not they have settled.
     """
@@ -327,11 +327,11 @@ def _nearest(matrix: Any, moving: NDArray[np.bool_]) -> NDArray[np.complex128]:
             break
     if factors is None:
         return np.empty(0, complex)
-    basis = np.zeros((BASIS + 1, len(moving)), complex)
-    H = np.zeros((BASIS + 1, BASIS), complex)
+    size = min(more * BASIS, len(moving))
+    basis, H = np.zeros((size + 1, len(moving)), complex), np.zeros((size + 1, size), complex)
     start = np.random.default_rng(7).normal(size=len(moving))
-    basis[0], size = start / np.linalg.norm(start), BASIS
-    for j in range(BASIS):
+    basis[0] = start / np.linalg.norm(start)
+    for j in range(size):
         fresh = factors.solve(moving * basis[j])
         for _ in range(2):
             along = basis[: j + 1].conj() @ fresh
@@ -343,7 +343,7 @@ def _nearest(matrix: Any, moving: NDArray[np.bool_]) -> NDArray[np.complex128]:
             break
         basis[j + 1] = fresh / H[j + 1, j]
     found = np.linalg.eigvals(H[:size, :size])
-    found = found[np.argsort(-np.abs(found))][:NEAREST]
+    found = found[np.argsort(-np.abs(found))][: more * NEAREST]
     return at + 1 / found[found != 0]
 
 

@@ -530,8 +530,9 @@ class Search:
                 (near, shifts[1 : 1 + self.effort], 1j * self._peaks(frequency))
             )
         points = points_for(own.delays[0], far, least)
-        guesses = approximate_roots(own, points, shifts, STEP)
-        guesses = guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)]
+        more = 1 + self.effort
+        guesses = approximate_roots(own, points, shifts, STEP, more)
+        guesses = guesses[np.argsort(-guesses.real)][: more * max(2 * wanted, wanted + 6)]
         self.add(guesses)
         if self.effort:
             s, size = newton(self.pencil, guesses, self.known(), 40)

@@ -379,3 +379,24 @@ def test_roots_that_are_overlooked_leave_the_count_as_it_is(monkeypatch: Any) ->
     monkeypatch.setattr(search, "known", lambda self: known(self)[known(self).real <= 0])
     found = system.count_unstable()
     assert (found.unstable, found.by_contour, found.by_roots) == (2, 2, 0)
+
+
+@pytest.mark.parametrize(("n", "seed"), [(12, 1204), (16, 2)])
+def test_roots_of_many_states_that_all_hear_all_with_two_delays(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    drawn = [rng.standard_normal((n, n)) for _ in range(3)]
+    A0, A1, A2 = drawn[0] - 2 * np.eye(n), drawn[1] / n**0.5, drawn[2] / n**0.5
+    # x on 41 Chebyshev nodes of the last 2.3 s, the one a second ago by interpolation
+    at = np.polynomial.chebyshev.chebpts2(41)[::-1]
+    powers = np.polynomial.chebyshev.chebvander(at, 40)
+    slopes = np.polynomial.chebyshev.chebval(at, np.polynomial.chebyshev.chebder(np.eye(41))).T
+    ago = np.polynomial.chebyshev.chebvander(1 - 2 / 2.3, 40) @ np.linalg.inv(powers)
+    whole = np.kron(2 / 2.3 * slopes @ np.linalg.inv(powers), np.eye(n))
+    whole[:n] = np.kron(np.eye(41)[:1], A0) + np.kron(ago, A1) + np.kron(np.eye(41)[40:], A2)
+    exact = np.linalg.eigvals(whole)
+    exact = exact[np.argsort(-exact.real)]
+    system = fc.DelayLTI.retarded(A0, (A1, 1.0), (A2, 2.3))
+    count, found = system.count_unstable(), system.roots(count=6)
+    assert count.by_contour == count.by_roots == count.unstable == (exact.real > 0).sum()
+    np.testing.assert_allclose(found.real, exact[: len(found)].real, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(found), np.abs(exact[: len(found)]), rtol=1e-8)
