@@ -54,13 +54,14 @@ ldcc: needs a packet-level model
 ldcc: not a fluid's question
     sketches
 binomial: proved
-    windows_and_rates tcp_friendly_aimd decrease_lowers_the_sum fairness_of_a_decrease
+    windows_and_rates decrease_lowers_the_sum fairness_of_a_decrease
     slope_of_a_decrease rates_stay_positive slope_of_an_increase binomial_fairness
     binomial_crossing only_aimd sawtooth exact_efficiency flow_limit taylor leading_term two_terms
     independent_of_n loss_ratio aimd_loss loss_of_n loss_growth exponents aimd_scales_best
-    ideal_scalability iscc_decrease iscc_single tcp_friendly_iscc aimd_converges
+    ideal_scalability iscc_decrease iscc_increase iscc_single tcp_friendly_iscc aimd_converges
     tcp_friendly_powers continuous_feedback aipd max_min_fairness bandwidth_per_user
 binomial: reproduced
+    cycles_to_fair becomes_linear
     efficient_below_half errors_of_150_flows* tcp_friendly_is_slow slow_near_one
     experiment_parameters growth_aimd2 loss_of_100 aggressive_loses_more several_decreases estimates
     generic_controls proportional_fairness potential_delay monotone_steps actual_overshoot
@@ -68,17 +69,14 @@ binomial: reproduced
 binomial: differs
     no_crossing_down* no_crossing_up* crossing_increase* increase_in_time* part_below_one*
     efficiency_of_n* errors_at_aimd* two_terms_better* efficiency_crossing* loss_of_many
-    loss_example iscc_increase* growth_aimd1 growth_iiad* exponents_aimd exponent_iiad*
-    becomes_linear dips* iscc_in_simulation
-    nonzero_loss stable_under_delays rates_against_windows yields_to_aimd
+    loss_example growth_aimd1 growth_iiad* exponents_aimd exponent_iiad* dips* iscc_in_simulation
+    nonzero_loss stable_under_delays yields_to_aimd tcp_friendly_aimd
 binomial: refuted
     decrease_at_least_linear* strict_decrease* logarithmic_example* converges_iff* growth_bound*
     iscc_of_n* too_aggressive
-binomial: not given
-    cycles_to_fair
 binomial: needs a packet-level model
     bandwidth_estimates testbed testbed_in_a_network powers_column efficiency_column
-    early_drops_and_fairness atm packet_pairs video
+    rates_against_windows early_drops_and_fairness atm packet_pairs video
 binomial: not a fluid's question
     sketches diffserv slow_start
 fast: proved

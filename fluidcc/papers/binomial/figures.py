@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fluidcc.formulas import binomial
-from fluidcc.papers.binomial.cycles import BETA, FAIRNESS_SCHEMES, climb, errors, powers_of_fig4
+from fluidcc.network.scenarios import scenarios
+from fluidcc.papers.binomial.cycles import BETA, FAIRNESS_SCHEMES, corners, errors, powers_of_fig4
 from fluidcc.papers.binomial.runs import (
     FLOWS,
     ISCC_FLOWS,
@@ -26,18 +27,6 @@ from fluidcc.papers.drawing import Figures, plain_ticks
 from fluidcc.plotting import convergence_plane
 
 FIGURES = Figures()
-
-
-def corners(scheme: str, cycles: int) -> np.ndarray:
-    """Corners of the fluid's cycles on C = 100 from (20, 80): on the efficiency line, and after a
-    decrease."""
-    k, l, sigma = FAIRNESS_SCHEMES[scheme]
-    path = [(20.0, 80.0)]
-    for _ in range(cycles):
-        a, b = path[-1]
-        down = a - sigma * a**l, b - sigma * b**l
-        path += [down, climb(*down, k, 100.0)]
-    return np.array(path)
 
 
 @FIGURES.panels(
@@ -166,6 +155,30 @@ def fig8(axes: Any) -> None:
     queue.set(ylabel="loss $p_n$ [%]", title="automata on a drop-tail queue, 100 ms")
     late.set(title="interval model, feedback two intervals late")
     queue.figure.legend(*queue.get_legend_handles_labels(), loc="outside right upper")
+
+
+@FIGURES.panels(
+    "binomial_testbed",
+    3,
+    size=(8.0, 6.4),
+    sharex=True,
+    title="Binomial paper, Fig. 8: ten AIMD(0.19, 1/2) flows on a T1 link with a queue of 50 ms",
+)
+def testbed(axes: Any) -> None:
+    """The first seconds of the ready scenario: rates that become equal, their sum, the queue."""
+    run = scenarios["binomial_testbed"](until=8.0, samples=1601).simulate()
+    each, total, queue = axes
+    each.plot(run.time, run.rate / 1e3, "C0", linewidth=0.8)
+    each.set_title("each flow")
+    total.plot(run.time, run.rate.sum("flow") / 1e6, "C1")
+    total.axhline(T1 / 1e6, color="k", linestyle="--", linewidth=0.8, label="capacity")
+    total.set_title("their sum")
+    total.legend(loc="lower right")
+    queue.plot(run.time, 1e3 * run.queueing_delay, "C2")
+    each.set(ylabel="rate [kbit/s]", ylim=(0, None))
+    total.set(ylabel="rate [Mbit/s]", ylim=(0, 2.4))
+    queue.set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(0, 8), ylim=(0, None))
+    queue.figure.align_ylabels()
 
 
 @FIGURES.panels(

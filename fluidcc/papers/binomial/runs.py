@@ -117,7 +117,7 @@ def growth_iiad() -> Found:
 
     tried = {
         "only the first interval of a row over capacity": ratio(first_interval_only),
-        "over what is carried": ratio(lambda flows: p[flows - 1] / (1 - p[flows - 1])),
+        "losses over what is carried": ratio(lambda flows: p[flows - 1] / (1 - p[flows - 1])),
         "a run of 100 000 intervals from 10 kbit/s": ratio(short),
         "feedback an interval late": ratio(lambda flows: orbit_of("IIAD", flows, delay=1).loss),
         "the largest overshoot, exact (34)": binomial.loss_increase_exact(1, 0, up, down, T1, 100),
@@ -170,7 +170,7 @@ def becomes_linear() -> Found:
         for name, part in {"1 to 7": slice(0, 7), "7 to 100": slice(6, None)}.items()
     }
     bend = min(range(2, FLOWS), key=lambda n: _bent(x, y, np.log(n)))
-    return compared([*slope.values(), bend], slope, bend=bend, slope=slope)
+    return compared(slope.values(), slope, bend=bend, slope=slope)
 
 
 def _bent(x: np.ndarray, y: np.ndarray, at: float) -> float:
