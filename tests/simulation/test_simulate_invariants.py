@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fluidcc as fc
 from benchmarks.reference.cases import CASES
 from fluidcc.links import DropTail
 from fluidcc.network import Network
@@ -108,3 +109,12 @@ def test_the_history_is_bounded() -> None:
             hops = 0
         sizes.append(int(space.state.ring_mask))
     assert sizes[0] == sizes[1] < 4096
+
+
+@pytest.mark.parametrize("name", ["GCC", "AdaptiveGCC", "DCCP", "TFRC", "LDCC"])
+def test_the_way_to_the_first_link_is_full_of_what_was_sent_before(name: str) -> None:
+    """Of a rate that is the smaller of two, the right one, also where the other is infinite."""
+    far = {"law": getattr(fc, name), "access_delay": "20 ms"}
+    net = fc.dumbbell({"far": far}, {"capacity": "1 Gbit/s"})
+    run = fc.simulate(net, 0.019, samples=5)
+    np.testing.assert_allclose(run.arrival_rate.values[:, 0], float(run.rate[0, 0]), rtol=1e-3)

@@ -54,7 +54,7 @@ def _decide(run: s.State, flipped: int, before: s.Floats, afresh: bool) -> int:
         if not afresh or on == (value > 0.0) or value == 0.0 or (old != 0.0 and on != (old > 0.0)):
             continue
         owner = run.switch_owner[k]
-        if not run.is_kink[k] or (owner >= 0 and run.flow_on[owner] != s.ON):
+        if not run.is_kink[k] or (owner >= 0 and run.flow_on[owner] == s.OFF):
             continue
         if flipped >= run.n_links and (k == flipped - run.n_links or run.pending[k]):
             continue
