@@ -27,8 +27,10 @@ is `forced`, once.
 By (4) T_ECF is the longest round trip to a source and T_s, `fluidcc.formulas.ecf.period`; here both
 are given, 160 and 140 ms by default, and a run warns where a source is farther than that.
 
-What the paper does not print is chosen: `forced`, K, a and the inner set point q0; five times in a
-row is taken to mean that both loops rest, so that a link that nobody fills is not disturbed.
+The limit of (11) is lost; here there is none, but for `AI_max`.
+
+What else the paper does not print is chosen: `forced`, K, a and the inner set point q0; five times
+in a row is taken to mean that both loops rest, so that a link that nobody fills is not disturbed.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ q = PAQMDrop.queue
 factor, rise, count = nonnegative("MD AI n")  # what is told: [1], [bit/s], and how often so far
 seen = nonnegative("S")  # what came in the last part of the period, so far [bit]
 rests = nonnegative("rests")  # periods in a row in which nothing changed
-T_ECF, T_s, R, aim, calm, forced = positive("T_ECF T_s R aim calm forced")
+T_ECF, T_s, R, aim, calm, forced, AI_max = positive("T_ECF T_s R aim calm forced AI_max")
 
 measured = Let("r", seen / T_s)  # (5)
 STALLS = 5  # periods in a row
@@ -100,8 +102,9 @@ def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
         "r'/r", want / Max(measured, c / 1000)
     )  # of a link that is all but idle nothing is asked
     rest = Let("k", Heaviside(share - calm, 0) * Heaviside(1 / calm - share, 0))
+    more = Max(want - measured, 0) / (2 * Max(crossing, 1))
     stall = Let("s", rest * Heaviside(rests - STALLS + Rational(3, 2), 0))
-    params = {T_ECF: 0.16, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.95}
+    params = {T_ECF: 0.16, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.95, AI_max: 1e30}
     old = {R: 0.02} if wanted.has(R) else {}  # the round trip for which the old rate comes on
     return extended(
         PAQMDrop,
@@ -111,7 +114,7 @@ def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
         params={**params, **old},
         units={
             seen: "bit",
-            rise: "bit/s",
+            **dict.fromkeys((rise, AI_max), "bit/s"),
             **dict.fromkeys((factor, count, rests, calm, forced), "1"),
             **dict.fromkeys((T_ECF, T_s, aim, *old), "s"),
         },
@@ -123,7 +126,7 @@ def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
                 every=T_ECF,
                 update={
                     factor: stall * forced + (1 - stall) * Min(share, 1),  # (10)
-                    rise: (1 - stall) * Max(want - measured, 0) / (2 * Max(crossing, 1)),  # (11)
+                    rise: (1 - stall) * Min(more, AI_max),  # (11)
                     count: count + 1,
                     rests: (1 - stall) * rest * (rests + 1),
                 },
@@ -142,6 +145,7 @@ def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
             aim: "queueing delay wanted by the reports",
             calm: "factor within which nothing changes",
             forced: "factor told after a calm, so that rates become fair",
+            AI_max: "largest increase told to sources",
             R: "mean round trip",
         },
     )

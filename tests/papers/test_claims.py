@@ -110,9 +110,10 @@ delay_aimd: not given
 delay_aimd: needs a packet-level model
     testbed
 ecf: proved
-    inner_eigenvalues+
+    inner_eigenvalues+ overhead_limit
 ecf: reproduced
-    drops_and_marks marks_by_length byte_mode hold_form+ continuum rtt_fairness max_min ecf_margins+
+    drops_and_marks marks_by_length+ byte_mode hold_form+ continuum rtt_fairness max_min
+    ecf_margins+ without_adaptation
     shares started excited sawtooth slow_tfrc set_points dccp_drops tfrc_drops inner_drops overheads
 ecf: rebuilt
     control truncated filtered gains measured_rate wanted_rate wanted_rate_late scheduler
@@ -121,7 +122,7 @@ ecf: differs
     converges period_of_v2* red_margins frames ecf_delay ecf_jitter utilisation red_delay late_ones
     poisson_fairness tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red tcp_queue
 ecf: not given
-    report_period increase_limit stall*
+    report_period increase_limit stall* tfrc_shares
 ecf: needs a packet-level model
     granularity drop_ratios dccp_fairness messages
 ecf: not a fluid's question

@@ -537,7 +537,8 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     # ECF
     ("ecf.filtered", {"PAQM": ecf.PAQM(a=0.4)}, "differs"),
     ("ecf.scheduler", {"two_queues": lambda u, *rest: two_queues(u[:1], *rest)}, "differs"),
-    ("ecf.source", {"starting": lambda _: starting("CBR") * 1.1}, "differs"),
+    ("ecf.source", {"PAQMECF": unlike(ecf.PAQMECF, told={"AI": 0.9})}, "differs"),
+    ("ecf.without_adaptation", {"CBR": lambda rate, law=ecf.CBR: law(rate=rate / 2)}, "differs"),
     ("ecf.drops_and_marks", {"PAQM": ecf.PAQMDrop}, "differs"),
     ("ecf.marks_by_length", {"marked_by_bytes": lambda law, _: law}, "differs"),
     ("ecf.byte_mode", {"_carried": lambda _: 1.0}, "differs"),

@@ -28,7 +28,16 @@ from fluidcc.papers.ecf.common import (
     steady,
     stopping,
 )
-from fluidcc.papers.model import Found, compared, differs_if, needs_packets, reproduced_if
+from fluidcc.papers.model import (
+    Found,
+    compared,
+    differs_if,
+    needs_packets,
+    not_given,
+    proof,
+    proved,
+    reproduced_if,
+)
 from fluidcc.papers.printed import agrees, falling, named, numbers, off, rising
 
 
@@ -39,7 +48,7 @@ def _last(r: Any, *ends: float) -> list[np.ndarray]:
 
 
 def _text(rows: list[np.ndarray]) -> str:
-    return "; ".join(numbers(row / 1e6, ".2f") for row in rows)
+    return "; ".join(numbers(row / 1e6, ".1f") for row in rows)
 
 
 def _unfair(rows: list[np.ndarray]) -> float:
@@ -292,6 +301,21 @@ def overheads() -> Found:
     few, many = ecf.overhead(5, 0.16), ecf.overhead(100, 0.52)
     parts = [few / C, many / C]
     return compared([few, many, *parts], few=few, many=many, parts=parts)
+
+
+def overhead_limit() -> Found:
+    N, T, _ = ecf.overhead.arguments
+    more = [proof(ecf.overhead.form.diff(N) > 0), proof(ecf.overhead.form.diff(T) < 0)]
+    return proved(
+        *more,
+        *ecf.overhead_period.claims.values(),
+        {"least": ecf.overhead_period(100, C), "sources": 0.05 * C / ecf.overhead(1, 0.16)},
+    )
+
+
+def tfrc_shares() -> Found:
+    shares = averages(steady("TFRC", "V1", 30, 0.24, 60.0))
+    return not_given(least=shares["least"], most=shares["largest"])
 
 
 def dccp_fairness() -> Found:
