@@ -16,10 +16,10 @@ from fluidcc.metrics.averages import (
     utilisation,
     windowed_mean,
 )
-from fluidcc.metrics.fairness import is_max_min_fair, jain, max_min_rates
+from fluidcc.metrics.fairness import is_max_min_fair, jain, max_min_rates, over_others
 from fluidcc.metrics.instants import breaks, jumps, ticks
 
 __all__ = [
-    "breaks", "is_max_min_fair", "jain", "jumps", "loss", "max_min_rates", "mean", "queue_shares",
-    "settling_time", "ticks", "utilisation", "windowed_mean",
+    "breaks", "is_max_min_fair", "jain", "jumps", "loss", "max_min_rates", "mean", "over_others",
+    "queue_shares", "settling_time", "ticks", "utilisation", "windowed_mean",
 ]  # fmt: skip

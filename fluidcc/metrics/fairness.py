@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.base.arguments import explained, number, shown
-from fluidcc.base.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.metrics.averages import Array, axis_of, reduced, values_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,51 @@ def jain(rate: Any, *, dim: str = "flow") -> Any:
         x = x / top  # so that squares neither overflow nor underflow
         index = np.sum(x, axis=axis) ** 2 / (x.shape[axis] * np.sum(x * x, axis=axis))
     return reduced(rate if labelled else None, index, dim, "jain_index", "1")
+
+
+@explained
+def over_others(rate: Any, flow: str | int, *, dim: str = "flow") -> Any:
+    """Return the rate of one flow over the mean of the others': n x_0/sum x_f of Section V of the
+    paper on FAST's persistent congestion.
+
+    Parameters
+    ----------
+    rate : DataArray or array
+        Rates in any unit; of an array, the last axis is over flows.
+    flow : str or int
+        Which flow: its name, or its position.
+    dim : str
+        The dimension over flows.
+
+    Returns
+    -------
+    DataArray or float or array
+        1 where the flow has as much as the others have in the mean [1]; NaN where none sends.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such flow.
+
+    Examples
+    --------
+    >>> over_others([1.0, 1.0, 3.0], 2)
+    3.0
+    """
+    labelled = hasattr(rate, "dims")
+    x = values_of(rate, "rate")
+    axis = axis_of(rate, dim) if labelled else -1
+    if x.ndim == 0 or x.shape[axis] < 2:
+        raise InvalidInput("over_others compares flows: give the rates of two at least")
+    known = list(rate[dim].values) if labelled else []
+    try:
+        at = known.index(flow) if isinstance(flow, str) else range(x.shape[axis])[flow]
+    except (ValueError, IndexError, TypeError):
+        names = ", ".join(map(str, known)) or f"0 to {x.shape[axis] - 1}"
+        raise UnknownName(f"there is no flow {shown(flow)}; the flows are {names}") from None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = x.take(at, axis) / np.delete(x, at, axis).mean(axis)
+    return reduced(rate if labelled else None, ratio, dim, "over_others", "1")
 
 
 def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:

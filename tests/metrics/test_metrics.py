@@ -57,6 +57,17 @@ def test_jain_over_time_keeps_its_labels() -> None:
         assert index.attrs["units"] == "1"
 
 
+def test_one_flow_over_the_others() -> None:
+    ratio = metrics.over_others(ramp(), "a")
+    assert ratio.values == pytest.approx(np.arange(11) / 4)
+    assert metrics.over_others(ramp(), -1).values[1:] == pytest.approx(4 / np.arange(1, 11))
+    for flow in ("c", 2):
+        with pytest.raises(UnknownName, match="the flows are a, b"):
+            metrics.over_others(ramp(), flow)
+    with pytest.raises(InvalidInput, match="two at least"):
+        metrics.over_others([1.0], 0)
+
+
 def test_jain_refuses_what_are_no_rates() -> None:
     with pytest.raises(InvalidInput, match="-1"):
         metrics.jain([1.0, -1.0])

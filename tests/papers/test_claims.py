@@ -58,8 +58,9 @@ binomial: proved
     slope_of_a_decrease rates_stay_positive slope_of_an_increase binomial_fairness
     binomial_crossing only_aimd sawtooth exact_efficiency flow_limit taylor leading_term two_terms
     independent_of_n loss_ratio aimd_loss loss_of_n loss_growth exponents aimd_scales_best
-    ideal_scalability iscc_decrease iscc_increase iscc_single tcp_friendly_iscc aimd_converges
-    tcp_friendly_powers continuous_feedback aipd max_min_fairness bandwidth_per_user
+    nonmonotonic_powers why_quadratic ideal_scalability iscc_decrease iscc_increase iscc_single
+    tcp_friendly_iscc aimd_converges tcp_friendly_powers continuous_feedback aipd max_min_fairness
+    bandwidth_per_user
 binomial: reproduced
     cycles_to_fair becomes_linear
     efficient_below_half errors_of_150_flows* tcp_friendly_is_slow slow_near_one
@@ -84,8 +85,8 @@ fast: proved
     threshold_order pause_length probe flows capacity_estimate corrected rest_of_the_queue+
 fast: reproduced
     static_windows+ positive_theta small_buffer longer_pause plateaus_of_fast plateaus_of_estimator
-    queues fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n estimator_over_n
-    bursts_help stability_needs_the_clock+
+    queues throughput fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n
+    estimator_over_n bursts_help stability_needs_the_clock+
 fast: differs
     exact_iff* simultaneous* unfair_until_the_probe* reduction_over_n* estimator_in_bursts*
 fast: not given

@@ -469,13 +469,18 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         (f"fast.{row}", {"plateaus": higher}, "differs")
         for row in ("plateaus_of_fast", "plateaus_of_estimator", "queues")
     ),
+    (
+        "fast.throughput",
+        {"plateaus": lambda m: higher("FAST") if m == "FAST" else plateaus(m)},
+        "differs",
+    ),
     ("fast.fast_over_rtt", {"ratios": lambda *_: np.full(7, 3.2)}, "differs"),
     ("fast.fast_over_n", {"ratios": lambda *_: np.full(5, 3.2)}, "differs"),
     ("fast.positive_theta", corrections(1.0), "differs"),
     *((f"fast.{row}", corrections(1.0, 1e-3), AS_PRINTED) for row in ("exact_iff", "simultaneous")),
     ("fast.simultaneous", corrections(2.0), "differs"),
     ("fast.static_windows", corrections(1.0, 1e-3), "differs"),
-    ("fast.longer_pause", {"over_others": lambda _: 1.0}, "differs"),
+    ("fast.longer_pause", {"over_others": lambda *_: 1.0}, "differs"),
     *(
         ("fast.bursts_help", {"shares": lambda _, v=v: np.array([v] * 2).T}, wanted)
         for v, wanted in (((1.6, 1.4, 1.2), AS_PRINTED), ((1.2, 1.3, 1.1), "differs"))

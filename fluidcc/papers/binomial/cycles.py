@@ -39,7 +39,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import agrees, falling, named, percent, rising
-from fluidcc.symbols import positive
+from fluidcc.symbols import nonnegative, positive
 
 k, l, lam, sigma, C, n = binomial.loss.arguments
 U = binomial.efficiency.arguments[-1]
@@ -261,11 +261,18 @@ def converges_iff() -> Found:
     first = proof(Eq(diff(factor, z).subs(z, 0), -(k + l)))
     diverges = binomial.convergence_factor(-0.5, 0.6, 0.9, 1.0)
     converges = binomial.convergence_factor(0.5, -0.51, 0.9, 1.0)
+    still = binomial.convergence_factor(-0.5, 0.5, 0.9, 1.0)
     return refuted_if(
         growth and down and first and diverges > 1 > converges,
         diverges=diverges,
         converges=converges,
+        still=still,
     )
+
+
+def nonmonotonic_powers() -> Found:
+    s, d = positive("s"), nonnegative("d")  # k + l and 1 - l
+    return proved((k + 1).subs(k, s - l).subs(l, 1 - d) > 0)
 
 
 FAIRNESS_SCHEMES = {

@@ -73,6 +73,18 @@ def aimd_loss() -> Found:
     )
 
 
+def why_quadratic() -> Found:
+    lasts, data = (
+        f.form.doit().subs(AIMD).subs(f.arguments[4], C / n)
+        for f in (binomial.cycle_time, binomial.cycle_data)
+    )
+    R = binomial.cycle_time.arguments[5]
+    return proved(
+        Eq(lasts, sigma * C * R / (lam * n)),  # of N = lasts/R steps
+        Eq(data * n**2, data.subs(n, 1)),
+    )
+
+
 def loss_of_many() -> Found:
     ideal = P.subs({k: Rational(-3, 2), l: 2})
     parts = (

@@ -9,6 +9,7 @@ import numpy as np
 
 from fluidcc.formulas import fast
 from fluidcc.laws import Source
+from fluidcc.metrics import over_others
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.zoo.fast import ALPHA, GAP, METHODS, PACKET, RTT, START, WAIT, C, meeting
 from fluidcc.simulation.simulate import simulate
@@ -23,18 +24,13 @@ RTTS = (0.04, 0.06, 0.08, 0.1, 0.12, 0.14, 0.2)
 FLOWS = (1, 2, 4, 8, 16)  # Numbers of existing flows of the curves of Fig. 3(b).
 
 
-def over_others(r: xr.Dataset) -> float:
-    """Mean rate of the last flow over that of the others."""
-    mean = r.rate.mean("time").values
-    return float(mean[-1] / mean[:-1].mean())
-
-
 @cache
 def ratio(method: str, n: int, rtt: float) -> float:
     """The newcomer's rate over the mean of the n others, 25 s after it paused or probed."""
     end = START + WAIT + 35
     net = meeting(METHODS[method], [rtt] * n, rtt)
-    return over_others(simulate(net, end, t_eval=np.arange(end - 10, end, 0.05), rtol=1e-6))
+    run = simulate(net, end, t_eval=np.arange(end - 10, end, 0.05), rtol=1e-6)
+    return float(over_others(run.rate.mean("time"), -1))
 
 
 def ratios(method: str, over: str) -> np.ndarray:

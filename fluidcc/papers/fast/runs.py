@@ -12,6 +12,7 @@ from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.stability import stability
 from fluidcc.formulas import fast
 from fluidcc.laws import Source
+from fluidcc.metrics import over_others
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.network.zoo.fast import (
@@ -32,7 +33,6 @@ from fluidcc.papers.fast.common import (
     RTTS,
     arrivals,
     correction,
-    over_others,
     plateaus,
     ratio,
     ratios,
@@ -87,7 +87,7 @@ def static_windows() -> Found:
         *(named(f"{name}, {{:g}}", rounds, errors) for name, errors in found.items()),
         {"factor 1.5": more[0], "factor 2": more[1]},
         computed="error of the correction for t_eps = 0.5, 1.5 and 2 r*: "
-        + "; ".join(f"{name} {numbers(v, 'percent.0f')}" for name, v in found.items()),
+        + "; ".join(f"{name} {numbers(v.round(2) + 0, 'percent.0f')}" for name, v in found.items()),
         more=more,
     )
 
@@ -97,7 +97,7 @@ def positive_theta() -> Found:
     queue = fast.newcomer_backlog(n, ALPHA) + n * ALPHA
     x0 = fast.equilibrium_rates(n, C, ALPHA).newcomer
     t_eps = rtt + queue / C
-    limit, values, good = queue / (x0 * t_eps), {}, True
+    limit, values, flows, good = queue / (x0 * t_eps), {}, {}, True
     for theta in (-0.5, 0.1, 0.3, 0.5):
         found, _, least = correction(1.0, (rtt,) * n, rtt, theta=theta)
         empties = theta > limit
@@ -106,7 +106,9 @@ def positive_theta() -> Found:
         wanted = (a - 1) * C / x0 / n
         good &= (least == 0) == empties and off(found, wanted) < _EXACT
         values[f"theta = {theta:g}"] = found
-    return reproduced_if(good, values, limit=limit, found=values)
+        share = found * n * x0 / C + 1  # the correction is (a - 1) alpha/x0, and n^ is a (a - 1)
+        flows[f"theta = {theta:g}"] = share * (share - 1)
+    return reproduced_if(good, values, limit=limit, flows=flows)
 
 
 def small_buffer() -> Found:
@@ -146,8 +148,8 @@ def longer_pause() -> Found:
     for length in (0.3, 0.5, 0.9):
         net = meeting(with_pause(FAST)(wait=40, pause=length), [0.06] * 8, 0.06)
         run = simulate(net, 90.0, t_eval=np.arange(80, 90, 0.02), rtol=1e-6)
-        found[f"pause of {length:g} s"] = over_others(run)
-        ends.append(run.rate[:, -1] / run.rate[:, :-1].mean("flow"))
+        found[f"pause of {length:g} s"] = float(over_others(run.rate.mean("time"), -1))
+        ends.append(over_others(run.rate, -1))
     return reproduced_if(
         min(found.values()) > 1 + _FEW, found, found=found, least=np.min(ends), most=np.max(ends)
     )
@@ -175,7 +177,8 @@ def plateaus_of_estimator() -> Found:
 
 
 def unfair_until_the_probe() -> Found:
-    share = over_others(arrivals("estimator").sel(time=slice(88.0, 89.9)))
+    late = arrivals("estimator").rate.sel(time=slice(88.0, 89.9))
+    share = float(over_others(late.mean("time"), -1))
     return differs_if(abs(share - 1) > _FEW, share=share, unfair=fast.unfairness(4))
 
 
@@ -189,6 +192,16 @@ def queues() -> Found:
         high=high,
         low=low,
         target=target,
+    )
+
+
+def throughput() -> Found:
+    one, plain = plateaus("estimator"), plateaus("FAST")
+    used = {name: p.rate.sum(axis=1) / C for name, p in (("estimator", one), ("fast", plain))}
+    return reproduced_if(
+        off(used["estimator"], used["fast"]) < _FEW
+        and np.all(one.backlog < (1 + 1e-3) * plain.backlog),
+        used,
     )
 
 
@@ -264,7 +277,7 @@ def _seen(method: str, peak: float, seed: int) -> _Seen:
     run = simulate(net, LOT_END, t_eval=times, seed=seed, rtol=1e-6)
     own, mean = run.sel(flow="S1"), run.rate.sel(time=slice(LOT_END - 10, None)).mean("time")
     return _Seen(
-        float(mean.sel(flow="S1") / mean.sel(flow=["S2", "S3", "S4", "S5"]).mean()),
+        float(over_others(mean.sel(flow=["S1", "S2", "S3", "S4", "S5"]), "S1")),
         float(own.rate.sel(time=slice(None, act)).mean()),
     )
 
