@@ -15,18 +15,19 @@ from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.symbols import nonnegative, positive
 
 __all__ = [
-    "equilibrium_delay", "equilibrium_rate", "ledbat_latecomer", "loss_driven", "nada_delay",
-    "nada_queue", "penalty", "penalty_slope", "rate_floor", "user_loop",
+    "discrete_update", "equilibrium_delay", "equilibrium_rate", "ledbat_latecomer", "loss_driven",
+    "nada_delay", "nada_queue", "penalty", "penalty_slope", "rate_floor", "user_loop",
 ]  # fmt: skip
 
 x, e, w, beta, T, eta, rtt = positive("x e w beta T eta rtt")
 omega, c, n, rho = positive("omega c n rho")
 e_b = nonnegative("e_b")
 p, R_max, x_ref, met, target = positive("p R_max x_ref met target")
+received, T_s = positive("x_recv T_s")
 
 _VALUES = {w: 20e3, beta: 0.1, T: 0.1}
-_UNITS = {x: "bit/s", w: "bit/s", c: "bit/s", R_max: "bit/s", omega: "rad/s"}
-_UNITS |= dict.fromkeys((e, e_b, T, rtt, p, x_ref, met, target), "s")
+_UNITS = dict.fromkeys((x, w, c, R_max, received), "bit/s") | {omega: "rad/s"}
+_UNITS |= dict.fromkeys((e, e_b, T, rtt, p, x_ref, met, target, T_s), "s")
 formula = partial(Formula, units=_UNITS)
 
 _v = beta * Max(e - T, 0) / (e + e_b)
@@ -85,6 +86,22 @@ loss_driven = formula(
     "bit/s while the one-way delay is at most T: its share is c/n of what passes",
     claims={
         "what is not lost fills the link": Eq(n * (c / n + w) * (1 - w / (c / n + w)), c),
+    },
+)
+_signal = (x - received) / received
+_update = x + T_s * eta / rtt * x * (w / x - beta * (e - T) / rtt - _signal)
+
+discrete_update = formula(
+    "discrete_update",
+    (x, received, e, rtt, T_s, w, beta, T, eta),
+    _update,
+    defaults=_VALUES | {eta: 0.4},
+    ref="(25) as printed, the next rate [bit/s] of a flow whose rate x has come in as x_recv. "
+    "Below T the penalty is negative, where (17) has 0; SampledLDCC keeps that 0",
+    claims={
+        "it stays where (18) holds and all comes in": Eq(
+            _update.subs({received: x, e: _e, rtt: _e + e_b}), x
+        ),
     },
 )
 penalty_slope = formula(

@@ -62,3 +62,9 @@ def test_the_user_loop_is_43() -> None:
     value = complex(wanted.evalf())
     assert found.magnitude == pytest.approx(abs(value))
     assert np.exp(1j * found.phase) == pytest.approx(value / abs(value))
+
+
+def test_the_printed_update_gains_below_the_threshold() -> None:
+    at = {"x": 1e6, "x_recv": 1e6, "rtt": 0.1, "T_s": 0.1}
+    above, below = (ldcc.discrete_update(e=e, **at) / 1e6 for e in (0.15, 0.05))
+    assert [above, below] == pytest.approx([1 + 0.4 * (0.02 - 0.05), 1 + 0.4 * (0.02 + 0.05)])

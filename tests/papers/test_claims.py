@@ -11,7 +11,7 @@ from tests.papers.rows import outcome
 # paper.
 VERDICTS = """
 ldcc: proved
-    loss_ratio path_loss loss_sum split_of_rtt num_unique penalty_concave gradient_of_penalty
+    loss_ratio path_loss loss_sum split_of_rtt num_unique penalty_concave+ gradient_of_penalty
     loss_as_price dual_conditions price_is_delay self_inflicted rate_equation derivative_term
     utility penalty penalty_shape saturation equilibrium_delay equilibrium_delay_solved larger_rate
     rate_floor penalty_cannot_starve normalisation receiving_rate derivative_from_rates
@@ -21,34 +21,35 @@ ldcc: proved
     linearised solved return_ratio diagonal_part same_spectrum convex_hull radius_at_most_hops
     user_loop poles_of_user_loop curvature penalty_slope zero_of_user_loop user_loop_of_ldcc
     places_of_pole_and_zero identical_flows+ parking_lot_eigenvalues+ jain_bounds
-    comparison_owd_eq
+    comparison_owd_eq normalisation_stability
 ldcc: reproduced
     queue_growth fifo_delay one_way_delay round_trip primal_dual_converges latecomers starvation
     other_utilities below_floor similar_penalties only_losses nyquist_criterion places_in_section_v
     hops_neglected settings buffer_130 buffer_25 fig5_no_loss fig5_fair fig5_values fig6_fair
     fig10_no_loss fig10_long_flow fig10_delays fig11_long_flow fig11_mixed fig7_discrepancy
     fig8_worst fig8_extremes fig8_reached coexistence_buffers coexistence_crossing
-    coexistence_delay_part coexistence_floor coexistence_weight coexistence_starvation
+    coexistence_delay_part coexistence_floor coexistence_weight derivative_helps
     comparison_gcc_lowest comparison_constant related_ledbat_starves related_ledbat_late
-    related_ledbat_unfair
+    related_ledbat_unfair related_nada_late related_no_estimate
     related_gcc_starves related_gcc_unfair conservation+
 ldcc: rebuilt
-    related_cxtcp_law
+    related_cxtcp_law related_cxtcp_late
 ldcc: differs
-    link_rates frozen_against_fifo* penalty_converges more_capacity_less_delay tcp_as_gradient
-    receiving_rate_index* discrete_rule_below_threshold* gain_before_the_sum* link_storage_offset*
-    links_inequality* delayed_rate_equation delayed_queue stable_without_condition* loss_driven
-    constant_delay* mixed_regime* sampled_law fig7_capacity* lowest_capacity* coexistence_aggressive
-    comparison_gcc_no_rest comparison_gcc_rule* comparison_gcc_varies comparison_small_capacities
-    related_nada_consistent related_nada_new no_upper_projection* loss_only_while_full* threshold*
+    link_rates capacity_constraint* coexistence_starvation penalty_converges
+    more_capacity_less_delay tcp_as_gradient receiving_rate_index* discrete_rule_below_threshold*
+    gain_before_the_sum* link_storage_offset* links_inequality* delayed_rate_equation delayed_queue
+    stable_without_condition* loss_driven constant_delay* mixed_regime* sampled_law fig7_capacity*
+    lowest_capacity* coexistence_aggressive comparison_gcc_no_rest comparison_gcc_rule*
+    comparison_gcc_varies comparison_small_capacities related_nada_consistent related_nada_new
+    no_upper_projection* threshold*
 ldcc: refuted
     delayed_rates* no_queue_at_optimum delay_cannot_starve users_inequality* slope_inequality*
     sum_of_storages* each_user_alone* gain_divided* several_bottlenecks* projection_freezes*
     path_loss_as_printed*
 ldcc: not given
-    penalty_curves conservatism+ initial_rates fig5_settling propagation_vectors* coexistence_values
-    coexistence_static* comparison_r_max comparison_gcc_parameters comparison_gcc_cycle
-    related_cxtcp_coexists kilobyte*
+    penalty_curves conservatism+ frozen_against_fifo+ initial_rates fig5_settling
+    propagation_vectors* coexistence_values coexistence_static* comparison_r_max
+    comparison_gcc_parameters comparison_gcc_cycle related_cxtcp_coexists kilobyte*
 ldcc: needs a packet-level model
     packets coexistence_packets retransmissions
 ldcc: not a fluid's question

@@ -15,7 +15,7 @@ from fluidcc.equilibria.num import solve
 from fluidcc.laws import Law, Steady
 from fluidcc.laws.linear import at_rest
 from fluidcc.laws.prove import Verdict, prove
-from fluidcc.network.topologies import two_queues
+from fluidcc.network.topologies import dumbbell, two_queues
 from fluidcc.papers import model
 from fluidcc.papers.binomial import cycles, related
 from fluidcc.papers.binomial.cycles import errors, mean_value
@@ -27,11 +27,11 @@ from fluidcc.papers.delay_aimd.runs import fig1, fig5, ratchet_run
 from fluidcc.papers.ecf import equations as ecf
 from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
 from fluidcc.papers.fast.common import FLOWS, plateaus
-from fluidcc.papers.ldcc import coexistence, law, passivity, runs, stability
+from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stability
 from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, beta, eta, run, w, x
 from fluidcc.papers.ldcc.common import series as slow
-from fluidcc.sources import GCC, LDCC
+from fluidcc.sources import GCC, LDCC, NADA, Reno
 from fluidcc.sources import DelayAIMD as beside
 from fluidcc.symbols import RTT, c, e, e_b, edot, pi, unfold, y
 from tests.papers.test_claims import WANTED
@@ -277,6 +277,15 @@ LONG_QUEUE = SimpleNamespace(
 )
 
 
+ONE_USER = SimpleNamespace(net=dumbbell([LDCC], {"capacity": 1e6}, rtt=0.05))
+TWICE = replace(Reno, claims={}, flow={z: 2 * f for z, f in Reno.flow.items()})
+KNOWS = dict.fromkeys(("first", "late", "ratio"), 1.0) | dict.fromkeys(("seen", "met"), (0.1, 0.1))
+
+
+def starving(own: float) -> Any:
+    return lambda packets, law=LDCC: (own if law is LDCC else 0.1e6, 1.5e6)
+
+
 def unequal(name: str, time: float) -> Any:
     late = run("ldcc_fig5").sel(time=259.0, method="nearest")
     return late.assign(rate=late.rate * np.array([1.2, 1, 0.8, 1]))
@@ -389,18 +398,31 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ldcc.fig8_worst", shares((0.54, 1.1, 1.1, 1.2)), AS_PRINTED),
     ("ldcc.fig8_worst", shares((0.56, 1.1, 1.1, 1.2)), "differs"),
     ("ldcc.buffer_130", {"scenarios": {"ldcc_fig5": LONGER}}, "differs"),
-    ("ldcc.frozen_against_fifo", {"run": lambda *_: run("ldcc_fig10")}, AS_PRINTED),
+    ("ldcc.capacity_constraint", {"scenarios": {"ldcc_fig5": ONE_USER}}, AS_PRINTED),
+    ("ldcc.tcp_as_gradient", {"Reno": TWICE}, AS_PRINTED),
+    ("ldcc.discrete_rule_below_threshold", {"LiteralLDCC": law.MergedLDCC}, AS_PRINTED),
+    ("ldcc.derivative_helps", {"edot": pi}, "differs"),
+    ("ldcc.normalisation_stability", {"T": regimes._R / 2}, "differs"),
+    ("ldcc.related_cxtcp_law", {"unfold": lambda f: 2 * unfold(f)}, "refuted"),
+    ("ldcc.related_no_estimate", {"GCC": NADA}, "differs"),
+    *(
+        (f"ldcc.related_{one}_late", {"_late": lambda *_: KNOWS}, "differs")
+        for one in ("ledbat", "cxtcp", "nada")
+    ),
+    *(
+        ("ldcc.coexistence_starvation", {"mean_rates": starving(own)}, wanted)
+        for own, wanted in ((0.3e6, AS_PRINTED), (0.1e6, "refuted"))
+    ),
     ("ldcc.fig7_capacity", {"jain": lambda rate: 1 - float(rate.sum()) / 1e8}, AS_PRINTED),
     ("ldcc.projection_freezes", {"_overloaded": lambda until: 0.0}, AS_PRINTED),
-    ("ldcc.loss_only_while_full", {"run": lossy}, AS_PRINTED),
     ("ldcc.coexistence_buffers", {"BUFFERS": (30, 160)}, "differs"),
     *(
-        (f"ldcc.coexistence_{row}", {"_rates": lambda n, law=None: (0.1e6, 1.9e6)}, "differs")
+        (f"ldcc.coexistence_{row}", {"mean_rates": lambda n, law=None: (0.1e6, 1.9e6)}, "differs")
         for row in ("delay_part", "weight", "floor")
     ),
     (
         "ldcc.coexistence_crossing",
-        {"_rates": lambda n, law=None: (0.1e6, 1.9e6), "crossing": lambda: 40.0},
+        {"mean_rates": lambda n, law=None: (0.1e6, 1.9e6), "crossing": lambda: 40.0},
         "differs",
     ),
     ("ldcc.comparison_gcc_lowest", {"closed": lambda: LONG_QUEUE}, "differs"),
@@ -410,7 +432,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ldcc.no_upper_projection", {"simulate": lambda *_, **__: run("ldcc_fig6")}, AS_PRINTED),
     ("ldcc.comparison_small_capacities", {"nada_delay": lambda c, largest=5e6: 0.1}, "refuted"),
     *(
-        (f"ldcc.related_{row}", {"beside_tcp": lambda law, n: (1e6, 1e6)}, wanted)
+        (f"ldcc.related_{row}", {"mean_rates": lambda *_: (1e6, 1e6)}, wanted)
         for row, wanted in (
             ("ledbat_starves", "differs"),
             ("gcc_starves", "differs"),

@@ -40,7 +40,7 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import falling, named, off
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import AIMD, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
+from fluidcc.sources import AIMD, GCC, LDCC, LEDBAT, NADA, CxTCP, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
 from fluidcc.sources.gcc import T as T_follow
 from fluidcc.symbols import RTT, edot, packet, pi, positive, x_tau
@@ -61,19 +61,20 @@ def static(packets: float) -> tuple[float, float, float]:
 
 
 @cache
-def sawtooth(packets: float, law: Source = LDCC) -> LimitCycle:
+def sawtooth(packets: float, law: Source = LDCC, tol: float = 1e-6) -> LimitCycle:
     """The limit cycle of LDCC, or another law, and a window that is halved when the buffer
     overflows."""
-    return limit_cycle(beside(AIMD, packets, law), tol=1e-6)
+    return limit_cycle(beside(AIMD, packets, law), tol=tol)
 
 
-def _rates(packets: float, law: Source = LDCC) -> tuple[float, float]:
-    mean = sawtooth(packets, law).mean.rate
+def mean_rates(packets: float, law: Source = LDCC, tol: float = 1e-6) -> tuple[float, float]:
+    """Mean rates of the law and of that window over the cycle [bit/s]."""
+    mean = sawtooth(packets, law, tol).mean.rate
     return mean[0].item(), mean[1].item()
 
 
 def _excess(packets: float) -> float:
-    ldcc, tcp = _rates(packets)
+    ldcc, tcp = mean_rates(packets)
     return ldcc - tcp
 
 
@@ -89,7 +90,7 @@ def coexistence_buffers() -> Found:
 
 
 def coexistence_values() -> Found:
-    rates = {n: _rates(n) for n in BUFFERS}
+    rates = {n: mean_rates(n) for n in BUFFERS}
     return not_given(
         {f"{who} {n}": rates[n][k] for n in BUFFERS for k, who in enumerate(("LDCC", "TCP"))}
     )
@@ -107,12 +108,16 @@ def coexistence_crossing() -> Found:
 
 
 def coexistence_static() -> Found:
-    ratio, moving = ({n: rates(n)[0] / rates(n)[1] for n in BUFFERS} for rates in (static, _rates))
+    ratio, moving = (
+        {n: rates(n)[0] / rates(n)[1] for n in BUFFERS} for rates in (static, mean_rates)
+    )
     return not_given(named("static {}", ratio), named("sawtooth {}", moving))
 
 
 def coexistence_delay_part() -> Found:
-    with_it, without = ({n: _rates(n, law)[0] for n in (30, 180)} for law in (LDCC, LDCC(T=100)))
+    with_it, without = (
+        {n: mean_rates(n, law)[0] for n in (30, 180)} for law in (LDCC, LDCC(T=100))
+    )
     delay = {n: sawtooth(n).mean.queueing_delay[0] for n in (30, 180)}
     return reproduced_if(
         with_it[180] < with_it[30] and without[180] >= without[30],
@@ -123,7 +128,7 @@ def coexistence_delay_part() -> Found:
 
 
 def coexistence_floor() -> Found:
-    rates = {n: _rates(n)[0] for n in (180, 600, 1500)}
+    rates = {n: mean_rates(n)[0] for n in (180, 600, 1500)}
     still = static(20000)[0]
     return reproduced_if(
         falling([*rates.values(), still, W_OVER_BETA]),
@@ -134,7 +139,7 @@ def coexistence_floor() -> Found:
 
 
 def coexistence_weight() -> Found:
-    one, two = (_rates(180, LDCC(w=times * LDCC.parameter("w")))[0] for times in (1, 2))
+    one, two = (mean_rates(180, LDCC(w=times * LDCC.parameter("w")))[0] for times in (1, 2))
     return reproduced_if(two > one, {"w": one, "2 w": two})
 
 
@@ -152,11 +157,15 @@ def coexistence_aggressive() -> Found:
 
 
 def coexistence_starvation() -> Found:
-    own, others = _rates(180)[0], {}
-    for law in (LEDBAT, PlainDelayAIMD):
-        run = simulate(beside(AIMD, 180, law), 300, samples=3001)
-        others[law.name] = run.rate[1000:, 0].mean().item()
-    return reproduced_if(own > W_OVER_BETA > max(others.values()), {"LDCC": own}, others)
+    own, ledbat, cxtcp = (mean_rates(180, law)[0] for law in (LDCC, LEDBAT, CxTCP))
+    alone_does = own > W_OVER_BETA > max(ledbat, cxtcp)
+    return differs_if(
+        min(own, cxtcp) > W_OVER_BETA > ledbat,
+        otherwise="reproduced" if alone_does else "refuted",
+        LDCC=own,
+        LEDBAT=ledbat,
+        CxTCP=cxtcp,
+    )
 
 
 def coexistence_packets() -> Found:

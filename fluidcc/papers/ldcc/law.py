@@ -12,6 +12,7 @@ from sympy import Eq, Function, Symbol, diff, lambdify, limit, log, oo, symbols
 
 from fluidcc.base.errors import NoEquilibrium
 from fluidcc.equilibria.equilibrium import equilibrium
+from fluidcc.formulas.ldcc import discrete_update
 from fluidcc.laws import Source
 from fluidcc.metrics import jain
 from fluidcc.network.scenarios import scenarios
@@ -73,6 +74,7 @@ def _with_penalty(penalty: Let) -> Source:
 def rate_equation() -> Found:
     return proved(
         proof(Eq(FLOW, GAIN * x * (w / x - beta * (e - T) / RTT - edot - pi)), e > T),
+        proof(Eq(FLOW, GAIN * x * (w / x - edot - pi)), e <= T),
         unfold(GAIN) * limit(x * (diff(U, x) - V - edot - pi), x, 0, "+") > 0,
     )
 
@@ -88,7 +90,7 @@ def utility() -> Found:
 
 
 def penalty() -> Found:
-    return proved(proof(Eq(V, 0), e <= T), proof(Eq(V, ABOVE), e > T), V >= 0)
+    return proved(proof(Eq(V, 0), e <= T), proof(Eq(V, ABOVE), e >= T), V >= 0)
 
 
 def penalty_shape() -> Found:
@@ -207,7 +209,8 @@ def similar_penalties() -> Found:
 def normalisation() -> Found:
     excess = positive("h")  # h = p + q - T > 0: the delay of the short flow above T
     linear = (excess + _d) / excess  # x1/x2 where v = beta (e - T)/constant
-    divided = linear * (2 * _p + _q) / (2 * (_p + _d) + _q)
+    trip = excess + _p + T  # 2 p + q
+    divided = linear * trip / (trip + 2 * _d)
     bare = _with_penalty(Let("v", PENALTY.definition * RTT / (2 * T)))
     laws, delays = (
         {"divided by RTT": LDCC, "divided by 2 T": bare},
@@ -215,6 +218,7 @@ def normalisation() -> Found:
     )
     return proved(
         linear - divided > 0,
+        linear * divided > 1,  # not beyond equality by as much
         {
             name: jain(equilibrium(four_flows(delays, 6e6, source=law)).rate)
             for name, law in laws.items()
@@ -243,8 +247,10 @@ LITERAL = Let("v", beta * (e - T) / RTT)  # (25) has no (.)^+
 
 MergedLDCC = replace(LDCC, claims={}, flow={x: FLOW.xreplace({pi: MERGED - edot})})
 """(15) with the one signal that (25) measures in place of e' + pi."""
-LiteralLDCC = _with_penalty(LITERAL)
-"""(15) with the penalty as (25) prints it, negative below T."""
+LiteralLDCC = replace(
+    LDCC, claims={}, flow={x: FLOW.xreplace({PENALTY: LITERAL, pi: MERGED - edot})}
+)
+"""(15) with the bracket of (25) as printed: that signal, and a penalty that is negative below T."""
 
 
 def receiving_rate() -> Found:
@@ -303,15 +309,18 @@ def loss_signal_approximation() -> Found:
 
 def discrete_rule() -> Found:
     sampling, signal = positive("T_s"), Symbol("m", real=True)
-    printed = x + sampling * eta / RTT * x * (w / x - beta * (e - T) / RTT - signal)
+    rule = discrete_update.arguments
+    put = dict(zip(rule, (x, x / (1 + signal), e, unfold(RTT), sampling), strict=False))
+    printed = discrete_update.form.subs(put, simultaneous=True)
     step = x + sampling * FLOW.subs(edot, 0).subs(pi, signal)
     slopes = [diff(MERGED, s).subs({edot: 0, pi: 0}) for s in (edot, pi)]
-    return proved(proof(Eq(unfold(printed), unfold(step)), e >= T), checks=slopes == [1, 1])
+    return proved(proof(Eq(printed, unfold(step)), e >= T), checks=slopes == [1, 1])
 
 
 def discrete_rule_below_threshold() -> Found:
     below = proof(V - ABOVE > 0, e < T)
-    return differs_if(below, loss=_losing_with(LDCC)[1], literal=_losing_with(LiteralLDCC)[1])
+    loss, literal = (_losing_with(law)[1] for law in (MergedLDCC, LiteralLDCC))
+    return differs_if(below and literal > loss, loss=loss, literal=literal)
 
 
 def gain_of_a_round_trip() -> Found:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import brentq
-from sympy import Eq, I, Matrix, Symbol, conjugate, diff, exp, eye, factor, simplify
+from sympy import Eq, I, Matrix, Symbol, conjugate, diff, exp, eye, factor, lambdify, simplify
 
 from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.linearize import linearize
@@ -19,7 +21,7 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell, parking_lot
 from fluidcc.numerics.linear.margins import margins
-from fluidcc.papers.ldcc.common import T, beta, eta, unstable, w, x
+from fluidcc.papers.ldcc.common import T, beta, eta, unstable, w, with_law, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.stability import (
     REST,
@@ -48,6 +50,29 @@ from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, pi, positive, unfold, y
 
 _R = positive("R")
+
+
+def normalisation_stability() -> Found:
+    # In units of the round trip; `bare` has the zero of the penalty beta (e - T)/(2 T).
+    z = positive("z")
+    loop = loop_symbol(_R)
+    bare = loop * (beta / (2 * T) + s) / (slope_symbol(_R) + s)
+    own, moved = (
+        proof(Eq(f.subs(s, z / _R), f.subs({s: z, _R: 1})), x > w / beta) for f in (loop, bare)
+    )
+    return proved(own, checks=moved.status == "refuted")
+
+
+def derivative_helps() -> Found:
+    net = scenarios["ldcc_fig5"].net
+    without = with_law(net, replace(LDCC, claims={}, flow={x: FLOW.subs(edot, 0)}))
+    (root,) = stability(without, at=50.0).rightmost_roots[:1]
+    return reproduced_if(
+        not unstable(net, at=50.0) and unstable(without, at=50.0),
+        root=root.real,
+        slowest=stability(net, at=50.0).rightmost_roots[0].real,
+        omega=abs(root.imag),
+    )
 
 
 def user_loop() -> Found:
@@ -96,7 +121,7 @@ def gain_divided() -> Found:
     M, omega, a, more = positive("M omega a m")
     pole, loop = pole_symbol(_R), loop_symbol(_R)
     divided = M * loop.subs(eta, eta / M)
-    wrong = proof(Eq(divided, loop).subs(M, 2))
+    wrong = proof(Eq(divided, loop).subs(M, 2), x > w / beta)
     form = proof(Eq(simplify(divided / loop), (s + pole) / (s + pole / M)))
     turned = (I * omega + a) / (I * omega + a / (1 + more))
     larger = proof(factor(simplify(turned * conjugate(turned)) - 1) > 0)
@@ -158,11 +183,15 @@ def places_in_section_v() -> Found:
     found = margins(linearize(net, "open", at=50.0))
     rest = equilibrium(net, at=50.0)
     at = {x: rest.rate[0].item(), **LDCC.params}
-    pole, zero = (f(rest.rtt[0].item()).subs(at) for f in (pole_symbol, slope_symbol))
+    trip = rest.rtt[0].item()
+    pole, zero = (f(trip).subs(at) for f in (pole_symbol, slope_symbol))
+    size = lambdify(s, loop_symbol(trip).subs(at), "numpy")
+    own = brentq(lambda omega: abs(size(1j * omega)) - 1, 1e-3 / trip, 10 / trip)
     return reproduced_if(
-        max(pole, zero) < found.crossover and not unstable(net, at=50.0),
+        max(pole, zero) < min(own, found.crossover) and not unstable(net, at=50.0),
         pole=pole,
         zero=zero,
+        own=own,
         crossover=found.crossover,
         gain=found.gain,
         phase=found.phase,
