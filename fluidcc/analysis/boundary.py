@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.follow import Knob, abscissa, at_value, bracket, knob, range_of, root_slopes
-from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.point import BUSY, FULL, PASS, Point
+from fluidcc.analysis.point import BUSY, FULL, PASS, Point, at_numbers, operating_point
 from fluidcc.base.arguments import explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.network import require_network
+from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.dlti import DelayLTI
 
 if TYPE_CHECKING:
@@ -347,6 +347,7 @@ def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundar
             f"real part moves by {slope.real:.3g} 1/s per unit there; look at fluidcc.stability "
             "on both sides"
         )
+    point = at_numbers(point, Parameters(point.given.network()))
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
     return Boundary(

@@ -16,18 +16,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.operating_point import with_alone
-from fluidcc.analysis.point import BUSY, FULL, LISTS, NUMBERS, own_states, residual
+from fluidcc.analysis.point import (
+    BUSY,
+    FULL,
+    LISTS,
+    NUMBERS,
+    LawGroup,
+    arrivals,
+    flows_of,
+    link_outputs,
+    links_of,
+    own_states,
+    with_alone,
+)
 from fluidcc.analysis.wiring import ARRAYS, Matrices, sources
 from fluidcc.base.errors import SolverError, warn
 from fluidcc.base.tables import InTable
-from fluidcc.equilibria.assembly import flow_numbers, link_numbers
 from fluidcc.laws.steady import trackers
 from fluidcc.network.parameters import Parameters
-from fluidcc.symbols import c, e_b, plain, q_max
+from fluidcc.network.wired import Wired
+from fluidcc.symbols import SOURCE_INPUTS, c, e, e_b, packet, plain, q_max
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
+    from fluidcc.laws import Law
     from fluidcc.numerics.linear.count import RootCount
 
 STEP = 1e-40
@@ -123,10 +135,11 @@ def renumbered(point: Point, given: Parameters) -> Point:
     """The point, in complex numbers, with what is set in `given`, its network with other numbers;
     the equilibrium is as it was.
     """
-    new, net = _complex(point), given.net
-    for l, link in enumerate(net.links.values()):
+    new = _complex(point)
+    wired = Wired(given, point.at, tuple(f.names for f in point.classes))
+    for l, link in enumerate(wired.links):
         if given.touches("link", link.name):
-            own = link_numbers(given, link, float(point.c[l]))
+            own = wired.link(l)
             new.delay[l] = given.link(link.name, 1.0)[1]
             new.c[l], new.q_max[l] = own[c], own[q_max]
             new.lp[l][:] = [own[s] for s in link.law.params]
@@ -134,11 +147,10 @@ def renumbered(point: Point, given: Parameters) -> Point:
                 new.q[l] = new.q_max[l]
                 _set_queue(new, l, new.q[l])
     for k, f in enumerate(point.classes):
-        law = net.flows[f.name].law
-        own = flow_numbers(given, f.name, law)
-        new.access[k], new.back[k] = given.flow(f.name)[0], own[e_b]
+        own = wired.flow(k, f.spec.law)
+        new.access[k], new.back[k] = wired.delays[k][0], own[e_b]
         if given.touches("flow", f.name):
-            new.p[k][:] = [own[s] for s in law.params]
+            new.p[k][:] = [own[s] for s in f.spec.law.params]
     return new
 
 
@@ -147,7 +159,58 @@ def _set_queue(point: Point, l: int, value: Any) -> None:
     point.v[l][law.states.index(law.queue)] = value
 
 
-# --- the unknowns of an equilibrium, in the order of `residual` -----------------------------------
+# --- the unknowns and conditions of an equilibrium, in one order ---------------------------------
+
+
+def residual(point: Point, kept: bool = False) -> Any:
+    """What vanishes at an equilibrium, one entry an unknown of `_slots`, in its order.
+
+    A state that keeps account of what is under way stands still wherever the rate does, which
+    leaves it open. With `kept` it is right: a rate x has x RTT under way.
+    """
+    parts = []
+    flows, links = flows_of(point), links_of(point)
+    for g in flows.groups:
+        found = flows.at(g)
+        flow = _on_account(point, g, flows.u, found.flow) if kept else found.flow
+        parts.append(flow[g.free])
+        parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
+    parts.append(arrivals(point) - point.y)
+    let_in = point.y * (1 - link_outputs(point)["drop"])
+    parts.append((let_in / point.c - 1)[point.mode == BUSY])
+    for g in links.groups:
+        own = own_states(g)
+        if own.any():
+            parts.append(links.at(g).flow[own])
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def accounts(law: Law) -> dict[int, Any]:
+    """The states of a law that keep account of what is under way, by place, and what they show
+    for each bit of it.
+    """
+    found = trackers(law)
+    return {
+        i: found[z].data
+        for i, z in enumerate(law.states)
+        if z in found and found[z].data != 0 and found[z].delay == 0
+    }
+
+
+def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
+    """The derivatives of the states of a group, but for those on account what they are off by
+    [packet].
+    """
+    own = accounts(g.law)
+    if not own:
+        return flow
+    flow = np.array(flow, np.result_type(flow, *point.z, point.x))
+    for j, k in enumerate(g.members):
+        trip = u[SOURCE_INPUTS.index(e)][k] + point.back[k]
+        for i, data in own.items():
+            share = float(data.xreplace({packet: float(np.real(point.packet[k]))}))
+            flow[i, j] = point.z[k][i] - share * point.x[k] * trip
+    return flow
 
 
 def _slots(point: Point) -> list[tuple[str, int, int]]:
@@ -244,7 +307,7 @@ class Response:
         """The point, complex: its imaginary parts are `STEP` times the total derivatives by that
         parameter.
         """
-        given = Parameters(self.point.net)
+        given = self.point.given.part()
         p.put(given, self.point, self.values[p.name] + 1j * STEP)
         new = renumbered(self.point, given)
         return _moved(

@@ -14,22 +14,18 @@ import numpy as np
 from fluidcc.analysis.change import (
     Parameter,
     Response,
+    accounts,
     free_directions,
     parameters,
-    real_part,
-    renumbered,
-    shifted,
-    sizes,
     split,
     without_zeros,
 )
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import polish, root_form
-from fluidcc.analysis.operating_point import on_same_branch, operating_point
-from fluidcc.analysis.point import Point, accounts, link_outputs, residual
+from fluidcc.analysis.point import Point, at_numbers
 from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
 from fluidcc.base.arguments import shown
-from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, SolverError, UnknownName
+from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, UnknownName
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.units import to_si
 from fluidcc.network.parameters import Parameters
@@ -138,7 +134,7 @@ class Knob:
 
     def network(self, point: Point, value: float) -> Network:
         """A copy of the point's network with that value."""
-        given = Parameters(point.net)
+        given = point.given.part()
         self.put(given, point, value)
         return given.network()
 
@@ -178,49 +174,17 @@ def knob(point: Point, name: str) -> Knob:
 
 
 def at_value(point: Point, turned: Sequence[tuple[Knob, float]]) -> Point:
-    """The operating point where each knob has its value: on the same branch if it is still there,
-    else anew.
+    """The operating point where each knob has its value.
 
     Raises
     ------
     FluidccError
         As `operating_point`: no equilibrium, or one on a switching surface.
     """
-    given = Parameters(point.net)
+    given = point.given.part()
     for one, value in turned:
         one.put(given, point, value)
-    net = given.network()
-    try:
-        new = real_part(renumbered(point, given))
-        followed = _settled(new.changed(net=net, rest=None))
-    except (SolverError, InvalidInput, FloatingPointError):
-        followed = None
-    if followed is not None:
-        return followed
-    return operating_point(net, point.at, point.delays)
-
-
-def _settled(point: Point) -> Point | None:
-    """Newton's method on the conditions of the branch; None where it leaves the branch."""
-    for _ in range(30):
-        with np.errstate(all="raise", under="ignore"):
-            answer = Response(point)
-            step = answer.step(residual(point, kept=True))
-        size = np.abs(sizes(point, answer.unknowns))
-        if not np.all(np.abs(step) < 0.7 * np.maximum(size, 1e-6 * size.max())):
-            step = 0.5 * step
-        point = shifted(point, answer.unknowns, step)
-        if not np.all(np.isfinite(step)):
-            return None
-        if np.all(np.abs(step) <= 1e-13 * np.maximum(size, 1e-12)):
-            return point if _on_branch(point) else None
-    return None
-
-
-def _on_branch(point: Point) -> bool:
-    """Whether the point's queues, switches and states are on its branch, and all rates positive."""
-    admitted = point.y * (1 - link_outputs(point)["drop"])
-    return on_same_branch(point, admitted) and bool(np.all(point.x > 0))
+    return at_numbers(point, given)
 
 
 # --- two values of a parameter with different verdicts --------------------------------------------

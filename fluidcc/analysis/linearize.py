@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.analysis.change import FreeDirection, left_out
-from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.point import Point
+from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.wiring import Matrices, all_flows, deviations, whole, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, gathered

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.point import Point
+from fluidcc.analysis.point import Point, operating_point
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.numerics.linear.dlti import DelayLTI

@@ -1,25 +1,39 @@
-"""The point a network is linearised at, in numbers, and the conditions of an equilibrium there.
+"""Operating points: where a network is linearised, at one point or at many together, in numbers.
 
-Arrays may have a trailing axis of points that differ in numbers only.
+At each the flows are in classes, every queue is empty, busy or full, and every law is on a branch
+of its kinks. Points are taken together where all of that is the same: arrays have a trailing axis
+of them then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.base.arguments import choice
+from fluidcc.base.errors import FluidccError, InvalidInput, Unsupported
+from fluidcc.equilibria.equilibrium import held
+from fluidcc.equilibria.many import Equilibria, equilibria_of
+from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws import Law
-from fluidcc.laws.linear import Branch, branch_function
-from fluidcc.laws.steady import trackers
+from fluidcc.laws.linear import Branch, branch_function, modes_at, on_surface
+from fluidcc.laws.steady import grouped
+from fluidcc.network.network import identical
+from fluidcc.network.parameters import Parameters
+from fluidcc.network.wired import bounds, is_on
+from fluidcc.network.wired import own_states as own_symbols
 from fluidcc.numerics.layout import NO_OFFER
+from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import (
     LINK_INPUTS,
     SOURCE_INPUTS,
+    c,
     e,
     e_b,
     edot,
@@ -28,6 +42,7 @@ from fluidcc.symbols import (
     pi,
     plain,
     price,
+    q_max,
     x_tau,
     y,
 )
@@ -90,15 +105,14 @@ class Point:
     """
 
     net: Network
+    given: Parameters  # what is set otherwise in it
     at: float
     rest: Any  # the Equilibrium it was found by; None where the point was followed from another
     classes: tuple[FlowClass, ...]
     flow_groups: tuple[LawGroup, ...]
     link_groups: tuple[LawGroup, ...]
     links: tuple[LinkSpec, ...]
-    constant: tuple[
-        tuple[tuple[int, ...], float, int], ...
-    ]  # route, rate, flow: what sends without listening
+    constant: tuple[tuple[tuple[int, ...], Any], ...]  # route and rate of what does not listen
     mode: NDArray[np.intp]  # (L,)
     least: NDArray[np.intp]  # (K,): the link of its route that offers least, -1 without one
     z: list[Any]
@@ -116,6 +130,26 @@ class Point:
     x: Any  # rate of one flow of each class (K,) [bit/s]
     y: Any  # arrival rate (L,) [bit/s]
     delays: str = "fifo"  # how they are taken, "fifo" or "frozen": see `fluidcc.linearize`
+    rows: Any = ()  # of points: which ones of a sweep
+
+    def part(self, pick: Any) -> Point:
+        """Some of the points."""
+        if len(pick) == len(self.rows):
+            return self
+        numbers = {k: [a[..., pick] for a in getattr(self, k)] for k in LISTS}
+        numbers |= {k: getattr(self, k)[..., pick] for k in (*NUMBERS, "rows")}
+        constant = tuple((route, rate[pick]) for route, rate in self.constant)
+        return self.changed(constant=constant, **numbers)
+
+    def split(self, codes: Any) -> Iterator[tuple[Point, int]]:
+        """The points by equal columns of `codes`, of shape (..., points), and the first of each."""
+        for pick in alike(np.reshape(codes, (-1, len(self.rows))).T):
+            yield self.part(pick), int(pick[0])
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one point, without an axis of points."""
+        return np.ndim(self.y) == 1
 
     @property
     def regulating(self) -> NDArray[np.bool_]:
@@ -234,7 +268,7 @@ def link_inputs(point: Point) -> Any:
     """(inputs, L) in the order of ``Link.inputs``."""
     zero = np.zeros_like(point.c)
     crossed = np.zeros(len(point.c), bool)
-    for route in (*(f.route for f in point.classes), *(route for route, _, _ in point.constant)):
+    for route in (*(f.route for f in point.classes), *(route for route, _ in point.constant)):
         crossed[list(route)] = True
     # Nobody hears a link that nobody crosses; half its capacity keeps its law from dividing by
     # zero.
@@ -308,62 +342,10 @@ def arrivals(point: Point) -> Any:
     """
     total, lost = np.zeros_like(point.y + point.x.sum()), loss(point)
     streams = [(f.route, point.count[k] * point.x[k]) for k, f in enumerate(point.classes)]
-    for route, rate in [*streams, *((r, x) for r, x, _ in point.constant)]:
+    for route, rate in [*streams, *point.constant]:
         for l, share in zip(route, passed(point, route, lost), strict=True):
             total[l] = total[l] + rate * share
     return total
-
-
-def residual(point: Point, kept: bool = False) -> Any:
-    """What vanishes at an equilibrium, one entry an unknown of `fluidcc.analysis.change.Unknowns`,
-    in its order.
-
-    A state that keeps account of what is under way stands still wherever the rate does, which
-    leaves it open. With `kept` it is right: a rate x has x RTT under way.
-    """
-    parts = []
-    flows, links = flows_of(point), links_of(point)
-    for g in flows.groups:
-        found = flows.at(g)
-        flow = _on_account(point, g, flows.u, found.flow) if kept else found.flow
-        parts.append(flow[g.free])
-        parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
-    parts.append(arrivals(point) - point.y)
-    let_in = point.y * (1 - link_outputs(point)["drop"])
-    parts.append((let_in / point.c - 1)[point.mode == BUSY])
-    for g in links.groups:
-        own = own_states(g)
-        if own.any():
-            parts.append(links.at(g).flow[own])
-    return np.concatenate([np.ravel(part) for part in parts])
-
-
-def accounts(law: Law) -> dict[int, Any]:
-    """The states of a law that keep account of what is under way, by place, and what they show
-    for each bit of it.
-    """
-    found = trackers(law)
-    return {
-        i: found[z].data
-        for i, z in enumerate(law.states)
-        if z in found and found[z].data != 0 and found[z].delay == 0
-    }
-
-
-def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
-    """The derivatives of the states of a group, but for those on account what they are off by
-    [packet].
-    """
-    own = accounts(g.law)
-    if not own:
-        return flow
-    flow = np.array(flow, np.result_type(flow, *point.z, point.x))
-    for j, k in enumerate(g.members):
-        trip = u[SOURCE_INPUTS.index(e)][k] + point.back[k]
-        for i, data in own.items():
-            share = float(data.xreplace({packet: float(np.real(point.packet[k]))}))
-            flow[i, j] = point.z[k][i] - share * point.x[k] * trip
-    return flow
 
 
 def own_states(g: LawGroup) -> Any:
@@ -371,3 +353,441 @@ def own_states(g: LawGroup) -> Any:
     law: Any = g.law
     rows = np.array([s != law.queue for s in law.states], bool).reshape(-1, 1)
     return g.free & rows
+
+
+# --- finding them ---------------------------------------------------------------------------------
+
+
+def operating_point(
+    net: Network, at: float | str | Equilibrium = math.inf, delays: str = "fifo"
+) -> Point:
+    """The equilibrium of a network, with everything a linearisation needs to know about it.
+
+    Raises
+    ------
+    Unsupported
+        If a law is sampled.
+    InvalidInput
+        If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning
+        point there; if the equilibrium given is that of a network with other flows or links.
+    """
+    choice(delays, "delays", ("fifo", "frozen"))
+    _refuse_ticks(net)
+    net = held(net)
+    if isinstance(at, Equilibrium):
+        if missing := [name for name in (*net.flows, *net.links) if name not in at.states]:
+            raise InvalidInput(
+                f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, "
+                "from fluidcc.equilibrium"
+            )
+        rest, many = at, Equilibria.of(net, at)
+    else:
+        many = equilibria_of(Parameters(net), at)
+        rest = replace(many.point(0), _net=net)
+    return _only(many, rest, delays)
+
+
+def _only(many: Equilibria, rest: Any, delays: str, classes: Sequence[FlowClass] = ()) -> Point:
+    errors: dict[int, FluidccError] = {}
+    for point in operating_points(many, errors, classes):
+        if delays == "frozen":
+            _refuse_frozen_loss(point)
+        return point.changed(rest=rest, delays=delays)
+    raise errors[0]
+
+
+def at_numbers(point: Point, given: Parameters) -> Point:
+    """The operating point of the network with other numbers, found anew, with the same classes.
+
+    Raises
+    ------
+    FluidccError
+        As `operating_point`.
+    """
+    many = equilibria_of(given, point.at)
+    if many.errors:
+        raise many.errors[0]
+    return _only(many, None, point.delays, point.classes)
+
+
+def operating_points(
+    rest: Equilibria, errors: dict[int, FluidccError], classes: Sequence[FlowClass] = ()
+) -> Iterator[Point]:
+    """All points that have an equilibrium, by structure; of one alone without an axis of points.
+
+    Parameters
+    ----------
+    rest : Equilibria
+        Its equilibria there.
+    errors : dict of int to FluidccError
+        Gets why others have no linearisation.
+    classes : sequence of FlowClass, optional
+        The classes of flows; by default those that are equal there.
+    """
+    at = _Table(rest)
+    rows = np.flatnonzero(rest.found)
+    if not at.kinds:
+        why = InvalidInput(
+            "no flow of the network listens (all are off or send at constant rates), so there is "
+            "nothing to linearise; add a flow with a law such as fluidcc.LDCC"
+        )
+        errors |= dict.fromkeys(rows.tolist(), why)
+        return
+    mode, between = queue_modes(at.wired.links, at.c, at.q_max, at.queue, at.admitted)
+    errors |= {
+        i: _between(at, mode, i, np.flatnonzero(between[:, i])[0])
+        for i in rows[between[:, rows].any(axis=0)].tolist()
+    }
+    rows = rows[~between[:, rows].any(axis=0)]
+    codes = np.concatenate([at.leaders(classes), mode])[:, rows]
+    for pick in alike(codes.T) if len(rows) else ():
+        leader, queues = np.split(codes[:, pick[0]], [len(at.kinds)])
+        for on_links in _by_branch(at.point(rows[pick], leader, queues), errors, "link"):
+            least, _ = least_offers(on_links)
+            for part, k in on_links.split(least):
+                part = part.changed(least=least if part.single else least[:, k])
+                for on_branch in _by_branch(part, errors, "flow"):
+                    yield from _untied(on_branch, errors)
+
+
+class _Table:
+    """Equilibria by rows of the network's table: of flows that listen, and of links."""
+
+    def __init__(self, rest: Equilibria) -> None:
+        wired = self.wired = rest.wired
+        self.rest, self.net = rest, held(wired.net)
+        self.rate, self.arrival, self.admitted, self.queue = (
+            np.asarray(rest.array(name), float).T
+            for name in ("rate", "arrival_rate", "admitted_rate", "queueing_delay")
+        )
+        links = [wired.link(l) for l in range(len(wired.links))]
+        self.c, self.q_max = (wired.array(known[s] for known in links) for s in (c, q_max))
+        self.delay = wired.array(wired.given.link(k.name, 1.0)[1] for k in wired.links)
+        self.lp = [
+            wired.array(known[s] for s in k.law.params)
+            for k, known in zip(wired.links, links, strict=True)
+        ]
+        self.v = [self._states(link) for link in wired.links]
+        self.kinds = [k for k, rate in enumerate(wired.rates) if rate is None]
+        self.specs = [self.net.flows[wired.flows[k].name] for k in self.kinds]
+        known = [wired.flow(k, f.law) for k, f in zip(self.kinds, self.specs, strict=True)]
+        self.access, self.back, self.packet = (
+            wired.array(wired.delays[k][i] for k in self.kinds) for i in (0, 2, 3)
+        )
+        self.p = [
+            wired.array(one[s] for s in f.law.params)
+            for f, one in zip(self.specs, known, strict=True)
+        ]
+        self.z = [self._states(f) for f in self.specs]
+
+    def _states(self, spec: Any) -> Any:
+        there = self.rest.states[spec.name]
+        return self.wired.array(there[plain(s)] for s in spec.law.states)
+
+    def leaders(self, classes: Sequence[FlowClass]) -> Any:
+        """For each kind of flows the first one that is equal to it, (kinds, points)."""
+        first = np.repeat(np.arange(len(self.kinds))[:, None], self.wired.points, axis=1)
+        if classes:
+            known = {name: i for i, f in enumerate(classes) for name in f.names}
+            of = [known[f.name] for f in self.specs]
+            return np.array([of.index(i) for i in of])[:, None] + 0 * first
+        members: dict[Any, list[int]] = {}
+        for k, f in enumerate(self.specs):
+            members.setdefault((f.law.structure, f.law.name, f.route), []).append(k)
+        for own in (np.array(same) for same in members.values() if len(same) > 1):
+            exact = np.array(
+                [[self.access[k], self.back[k], self.packet[k], *self.p[k]] for k in own]
+            )
+            z = np.array([self.z[k] for k in own])
+            for j, m in enumerate(own[:-1]):
+                later = own[j + 1 :]
+                gap, size = np.abs(z[j + 1 :] - z[j]), np.maximum(np.abs(z[j + 1 :]), np.abs(z[j]))
+                same = (exact[j + 1 :] == exact[j]).all(axis=1)
+                same &= (gap <= np.maximum(1e-7 * size, 1e-12)).all(axis=1)
+                same &= (first[m] == m) & (first[later] == later[:, None])
+                first[later] = np.where(same, m, first[later])
+        return first
+
+    def point(self, rows: Any, leader: Any, mode: Any) -> Point:
+        """Points with these classes of flows and modes of queues, not yet on a branch."""
+        wired, lead = self.wired, np.unique(leader)
+        classes = []
+        for m in lead:
+            names = [n for k in np.flatnonzero(leader == m) for n in wired.kinds[self.kinds[k]]]
+            names.sort(key=wired.place.__getitem__)
+            classes.append(FlowClass(tuple(names), self.specs[m], wired.routes[self.kinds[m]]))
+        pick = int(rows[0]) if wired.points == 1 else rows
+        constant = [k for k, rate in enumerate(wired.rates) if rate is not None]
+        rate = self.rate[[wired.place[names[0]] for names in wired.kinds]]
+        full, busy = mode == FULL, mode == BUSY
+        if wired.points > 1:
+            full, busy = full[:, None], busy[:, None]
+        longest, first = self.q_max[:, pick], [wired.place[f.names[0]] for f in classes]
+        return Point(
+            self.net, wired.given, wired.at, None, tuple(classes), (), (), wired.links,
+            tuple((wired.routes[k], wired.many[k] * rate[k, pick]) for k in constant
+                  if is_on(wired.flows[k], wired.at)),
+            np.array(mode), np.full(len(lead), -1), z=[self.z[m][:, pick] for m in lead],
+            p=[self.p[m][:, pick] for m in lead], v=[v[:, pick] for v in self.v],
+            lp=[p[:, pick] for p in self.lp], count=np.array([float(f.count) for f in classes]),
+            access=self.access[lead][:, pick], back=self.back[lead][:, pick],
+            packet=self.packet[lead][:, pick], c=self.c[:, pick], delay=self.delay[:, pick],
+            q_max=longest, q=np.where(full, longest, np.where(busy, self.queue[:, pick], 0.0)),
+            x=self.rate[first][:, pick], y=self.arrival[:, pick], rows=rows,
+        )  # fmt: skip
+
+
+def queue_modes(
+    links: tuple[LinkSpec, ...], capacity: Any, longest: Any, queue: Any, admitted: Any
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """What each queue does: PASS (empty, or none), BUSY or FULL; and where one stands between two
+    of these, both (links, ...).
+    """
+    with np.errstate(invalid="ignore"):
+        excess = admitted / capacity - 1
+        has = np.array([k.law.queue is not None for k in links]).reshape(
+            -1, *(1 for _ in queue.shape[1:])
+        )
+        empty = queue <= NEAR * np.maximum(1e-3, queue.max(axis=0, initial=0.0))
+        full = ~empty & (queue >= longest * (1 - NEAR))
+        between = has & np.where(empty, excess > -NEAR, full & (excess < NEAR))
+    return np.where(has & ~empty, np.where(full, FULL, BUSY), PASS), between
+
+
+def _between(at: _Table, mode: Any, i: int, l: int) -> InvalidInput:
+    """Why a point is refused whose queue `l` is between two modes."""
+    full = mode[l, i] == FULL
+    what, remedy = ("buffer is full", "buffer") if full else ("queue is empty", "capacity")
+    return InvalidInput(
+        f"link {at.wired.links[l].name!r} stands on a switching surface: its {what} and "
+        f"{at.admitted[l, i]:.9g} bit/s enter it, exactly its capacity, so that the two "
+        f"sides of y = c have different derivatives; change its {remedy} a little"
+    )
+
+
+def _untied(point: Point, errors: dict[int, FluidccError]) -> Iterator[Point]:
+    """The points of one structure, without those at which links offer a class the same least rate
+    and it listens to it.
+    """
+    _, tied = least_offers(point)
+    tied &= tied.sum(axis=1, keepdims=True) > 1
+    if tied.any():
+        column = SOURCE_INPUTS.index(offer_min)
+        for g in point.flow_groups:
+            J = flows_of(point).at(g).jacobians
+            by = np.concatenate([J.B[:, column], J.D[:, column]])
+            tied[list(g.members)] &= (by != 0).any(axis=0)[:, None]
+    for k, *own in np.argwhere(tied.any(axis=1)).tolist():
+        both = np.flatnonzero(tied[k].reshape(len(point.links), -1)[:, own or 0])
+        names = " and ".join(repr(point.links[l].name) for l in both)
+        errors.setdefault(int(point.rows[*own or (0,)]), InvalidInput(
+            f"flow {point.classes[k].name!r} stands on a switching surface: links {names} "
+            "offer it the same least rate, and what each does next is not the same; change "
+            "the capacity of one a little"
+        ))  # fmt: skip
+    if point.single:
+        if not tied.any():
+            yield point
+        return
+    free = point.part(np.flatnonzero(~tied.any(axis=(0, 1))))
+    if len(free.rows):
+        for part, _ in free.split(_details(free)):
+            yield part
+
+
+def _by_branch(point: Point, errors: dict[int, FluidccError], kind: str) -> Iterator[Point]:
+    """The points by the branches of the laws of flows or of links, and by the states that a
+    bound holds.
+    """
+    side = SIDES[kind](point)
+    found = list(_branches(point, kind, side))
+    for b in found:
+        of = [f"{kind} {side.names[i]!r}: " for i in b.members]
+        for k, j, *own in np.argwhere(b.near).tolist():
+            if (i := int(point.rows[*own or (0,)])) not in errors:
+                errors[i] = on_surface(b.law, k, of[j])
+        for end, k, j, *own in np.argwhere(b.loose).tolist():
+            errors.setdefault(int(point.rows[*own or (0,)]), InvalidInput(
+                f"{of[j]}{b.law.name} stands on a switching surface: its "
+                f"{plain(b.law.states[k])} is at its {('lower', 'upper')[end]} bound and "
+                "does not press against it; change a parameter a little"
+            ))  # fmt: skip
+    fine = np.array([i not in errors for i in point.rows.tolist()])
+    pick, many = np.flatnonzero(fine), len(point.rows)
+    codes = [part.reshape(-1, many)[:, pick] for b in found for part in (b.modes, b.free)]
+    for part, _ in point.part(pick).split(np.concatenate(codes)) if len(pick) else ():
+        k = int(np.searchsorted(point.rows, part.rows[0]))
+        groups = tuple(
+            LawGroup(b.law, b.members, b.modes, b.free)
+            if point.single
+            else LawGroup(b.law, b.members, b.modes[..., k : k + 1], b.free[..., k])
+            for b in found
+        )
+        yield part.changed(**{f"{kind}_groups": groups})
+
+
+def _details(point: Point) -> Any:
+    """Which derivatives vanish and which lags coincide, as codes of shape (..., points)."""
+    codes = []
+    many = point.x.shape[-1]
+    for side in (flows_of(point), links_of(point)):
+        for g in side.groups:
+            codes += [(M != 0).reshape(-1, many).astype(np.int16) for M in side.at(g).jacobians]
+    lag = Lags(point)
+    lags = [
+        np.zeros(many),
+        *lag.trip,
+        *lag.told,
+        *(a for side in (lag.forward, lag.backward) for own in side for a in own),
+    ]
+    lags += [own[h] - own[j] for own in lag.forward for h in range(len(own)) for j in range(h)]
+    codes.append(_coincidences(np.round(np.array(lags), 12)))
+    return np.concatenate(codes)
+
+
+def _coincidences(lags: Any) -> Any:
+    """For each lag the first that is equal to it, (lags, points)."""
+    order = np.argsort(lags, axis=0, kind="stable")
+    ranked = np.take_along_axis(lags, order, axis=0)
+    fresh = np.concatenate([np.ones((1, lags.shape[1]), bool), ranked[1:] != ranked[:-1]])
+    start = np.maximum.accumulate(np.where(fresh, np.arange(len(lags))[:, None], 0), axis=0)
+    first = np.empty(order.shape, np.int16 if len(lags) < 2**15 else np.int64)
+    np.put_along_axis(first, order, np.take_along_axis(order, start, axis=0), axis=0)
+    return first
+
+
+# --- laws on their branches -----------------------------------------------------------------------
+
+
+SIDES: dict[str, Callable[[Point], Side]] = {"flow": flows_of, "link": links_of}
+
+
+class _OnBranch(NamedTuple):
+    """Laws of one structure on their branches.
+
+    `near` are the switches (switches, members, ...) at which a law stands, `loose` the states at a
+    lower or an upper bound (2, states, members, ...) against which they do not press.
+    """
+
+    law: Any
+    members: tuple[int, ...]
+    modes: Any
+    free: Any  # (states, members, ...)
+    near: Any
+    loose: Any
+
+
+def _branches(point: Point, kind: str, of: Side | None = None) -> Iterator[_OnBranch]:
+    """The laws of the flows or links by structure, each on its branch at the point."""
+    of = of or SIDES[kind](point)
+    for members in grouped(of.laws):
+        law = of.laws[members[0]]
+        z, u, p = of.numbers(members)
+        modes, near = modes_at(law, z, u, p, relative=NEAR)
+        free, loose = np.ones(z.shape, bool), np.zeros((2, *z.shape), bool)
+        held = [s for s in own_symbols(law) if s in law.lower or s in law.upper]
+        ends = [bounds(law, held, _known(point, kind, law, i, of.p[i])) for i in members]
+        flows: list[Any] = []  # from both sides, so that a flow of 0 presses nowhere
+        for k, s in enumerate(held):
+            i = law.states.index(s)
+            for side, sign in enumerate((1.0, -1.0)):
+                end = np.empty(z.shape[1:])
+                for j, own in enumerate(ends):
+                    end[j] = own[side][k]
+                stuck = sign * (z[i] - end) <= 1e-12 * np.clip(np.abs(end), 1e-3, 1e300)
+                if not stuck.any():
+                    continue
+                flows = flows or [
+                    branch_function(law)(z, u * (1 + d), p, modes).flow for d in (NEAR, -NEAR)
+                ]
+                presses = np.max([sign * f[i] for f in flows], axis=0) < 0
+                free[i] &= ~(stuck & presses)
+                weak = stuck & ~presses
+                if weak.any():
+                    jacobians = branch_function(law)(z, u, p, modes).jacobians
+                    busy = point.mode[members] == BUSY if kind == "link" else None
+                    loose[side, i] = weak & ~_decays_alone(law, jacobians, i, busy)
+        yield _OnBranch(law, tuple(members), modes, free, near, loose)
+
+
+def _known(point: Point, kind: str, law: Any, i: int, params: Any) -> dict[Any, Any]:
+    """What bounds of a law's states may depend on."""
+    place: Any = (
+        {c: point.c[i], q_max: point.q_max[i]}
+        if kind == "link"
+        else {e_b: point.back[i], packet: point.packet[i]}
+    )
+    return {**dict(zip(law.params, params, strict=True)), **place}
+
+
+def _decays_alone(law: Any, jacobians: Any, i: int, busy: Any) -> Any:
+    """Whether a state at its bound returns there by itself and nothing that moves pushes it: the
+    bound never acts.
+    """
+    by = jacobians.A[i].copy()
+    own, by[i] = by[i].copy(), 0.0
+    if busy is not None and law.queue is not None:
+        by[law.states.index(law.queue), ~busy] = 0.0
+    return (own < 0) & ~by.any(axis=0) & ~jacobians.B[i].any(axis=0)
+
+
+def _refuse_frozen_loss(point: Point) -> None:
+    """The frozen form does not thin what comes after a loss, so that its equilibrium would be
+    another one.
+    """
+    routes: Any = [*(f.route for f in point.classes), *(route for route, _ in point.constant)]
+    lossy = {int(l) for l in np.flatnonzero(loss(point) > 0)}
+    for route in routes:
+        if lossy & set(route[:-1]):
+            name = point.links[next(iter(lossy & set(route[:-1])))].name
+            raise Unsupported(
+                f"link {name!r} loses packets before the end of a route, which the frozen form "
+                "(8) does not carry on to the next link; use delays='fifo'"
+            )
+
+
+def _refuse_ticks(net: Network) -> None:
+    """A sampled law may rest, but what it does near there is a recursion and no differential
+    equation.
+    """
+    flows = "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
+    links = (
+        "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or "
+        "fluidcc.sampled_stability for P-AQM"
+    )
+    kinds = {names[0]: net.flows[names[0]] for names in identical(net)}
+    for kind, specs, remedy in (("flow", kinds, flows), ("link", net.links, links)):
+        for name, spec in specs.items():
+            if spec.law.ticks:
+                raise Unsupported(
+                    f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in "
+                    f"continuous time: {remedy}"
+                )
+
+
+def with_alone(point: Point, name: str) -> tuple[Point, int]:
+    """The point with the flow `name` in a class of its own, and the number of that class: it can
+    be judged by itself then.
+    """
+    k = next(k for k, f in enumerate(point.classes) if name in f.names)
+    one = point.classes[k]
+    if one.count == 1:
+        return point, k
+    rest = replace(one, names=tuple(n for n in one.names if n != name))
+    classes = (*point.classes[:k], replace(one, names=(name,)), rest, *point.classes[k + 1 :])
+    twice = [*range(k + 1), *range(k, len(point.classes))]
+    groups = []
+    for g in point.flow_groups:
+        members = tuple(i for i, old in enumerate(twice) if old in g.members)
+        own = [g.members.index(twice[i]) for i in members]
+        groups.append(LawGroup(g.law, members, g.modes[:, own], g.free[:, own]))
+    arrays = {key: getattr(point, key)[twice] for key in ("access", "back", "packet", "x", "least")}
+    new = point.changed(
+        classes=classes,
+        flow_groups=tuple(groups),
+        z=[point.z[i] for i in twice],
+        p=[point.p[i] for i in twice],
+        count=np.array([float(f.count) for f in classes]),
+        **arrays,
+    )
+    return new, k

@@ -17,8 +17,7 @@ from fluidcc.analysis.change import Parameter, Response, parameters, split, with
 from fluidcc.analysis.follow import ZERO, builder, with_channels
 from fluidcc.analysis.linearize import Counts, LinearNetwork
 from fluidcc.analysis.modes import Form, Mode, fairness_mode, modes_of, polish, response, root_form
-from fluidcc.analysis.operating_point import with_alone
-from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
+from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs, with_alone
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported

@@ -16,11 +16,11 @@ from sympy import Symbol
 
 from fluidcc.base.errors import SolverError
 from fluidcc.base.progress import Progress
-from fluidcc.equilibria.assembly import own_states
 from fluidcc.laws import Law
 from fluidcc.laws.steady import trackers
 from fluidcc.metrics import breaks, jumps, ticks
 from fluidcc.network import Network
+from fluidcc.network.wired import own_states
 from fluidcc.numerics.periodic import ReturnMap, return_map, smooth_pieces
 from fluidcc.simulation.restart import counted_anew, nudged
 from fluidcc.simulation.simulate import simulate

@@ -21,13 +21,11 @@ from numpy.typing import NDArray
 from sympy import Symbol, lambdify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.point import Point
+from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.wiring import HEARD, LinearLaw, sources
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.units import to_si
-from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.linear import standing
 from fluidcc.links.paqm import (
@@ -47,6 +45,7 @@ from fluidcc.links.paqm import (
 from fluidcc.metrics.fairness import max_min_rates
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import evaluated
+from fluidcc.network.wired import capacity_at, constant_rate, is_on, moment
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
 from fluidcc.sources.ecf import ECF, r_max, r_min
 from fluidcc.symbols import c, e, edot, offer_min, pi, price, unfold, x_tau

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linearize import Counts, LinearNetwork, copies
-from fluidcc.analysis.operating_point import Stack, operating_point, operating_points
-from fluidcc.analysis.point import Point
+from fluidcc.analysis.point import Point, operating_point, operating_points
 from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
 from fluidcc.analysis.wiring import (
     Matrices,
@@ -269,26 +268,22 @@ def verdicts_of(
     given: Parameters, rest: Equilibria, *, roots: bool = True, margins: bool = True
 ) -> Verdicts:
     """Judge a network with numbers set otherwise at its equilibria, as `verdicts_at`."""
-    net, told = given.net, ("errors", "warnings", "alone")
+    told = ("errors", "warnings", "alone")
     table: dict[str, Any] = {
         f.name: np.full(given.points, np.nan) for f in fields(Verdicts) if f.name not in told
     }
     table["rightmost_root"] = table["rightmost_root"].astype(complex)
     errors, warnings, alone = dict(rest.errors), dict(rest.warnings), dict[int, str]()
-    if reason := _not_smooth(net):
-        alone |= dict.fromkeys(np.flatnonzero(rest.found).tolist(), reason)
-    else:
-        for stack in operating_points(given, rest, alone):
-            _judge(stack, table, alone, roots, margins)
-            if doubts := static_windows(stack.point):
-                warnings |= {i: (*warnings.get(i, ()), *doubts) for i in stack.rows.tolist()}
+    for point in operating_points(rest, errors):
+        _judge(point, table, alone, roots, margins)
+        if doubts := static_windows(point):
+            warnings |= {i: (*warnings.get(i, ()), *doubts) for i in point.rows.tolist()}
     for i in sorted(alone):
         try:
             with gathered() as said:
-                report = stability(given.network(i), at=rest.at)
+                report = stability(given.network(i), at=rest.wired.at)
         except FluidccError as error:
             errors[i] = error
-            warnings.pop(i, None)
             continue
         for name, column in table.items():
             if name == "rightmost_root" and roots:
@@ -300,25 +295,16 @@ def verdicts_of(
     return Verdicts(
         **table,
         errors=dict(sorted(errors.items())),
-        warnings=warnings,
+        warnings={i: texts for i, texts in warnings.items() if i not in errors},
         alone=dict(sorted(alone.items())),
     )
 
 
-def _not_smooth(net: Network) -> str:
-    """Why a network's laws cannot be taken together, or nothing."""
-    laws: list[tuple[str, Any]] = [*net.flows.items(), *net.links.items()]
-    for name, spec in laws:
-        if spec.law.jumps or spec.law.ticks:
-            return f"{name!r} has jumps or ticks"
-    return ""
-
-
 def _judge(
-    stack: Stack, table: dict[str, Any], alone: dict[int, str], roots: bool, margins: bool
+    point: Point, table: dict[str, Any], alone: dict[int, str], roots: bool, margins: bool
 ) -> None:
     """Put the verdicts of points of one structure into the table."""
-    point, rows = stack.point, stack.rows
+    rows = point.rows
     joined = wire_both(point)
     if not np.any(point.regulating) and not has_loop(joined[1]):  # of which it warns
         alone |= dict.fromkeys(rows.tolist(), "no flow hears of any other")

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.point import Point
+from fluidcc.analysis.point import Point, operating_point
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.patterns import near

@@ -291,7 +291,7 @@ class _Wiring:
                 self._stream(
                     row, f.route, f.route.index(l), self.point.count[k] * self.point.x[k], k
                 )
-        for s, (route, rate, _) in enumerate(self.point.constant):
+        for s, (route, rate) in enumerate(self.point.constant):
             if l in route:
                 self._stream(row, route, route.index(l), rate, -1 - s)
         return row
@@ -322,7 +322,7 @@ class _Wiring:
     @cached_property
     def trunk(self) -> dict[int, int]:
         """Of each link whose flows all go on to the same next one, that one."""
-        streams = (*(f.route for f in self.point.classes), *(r for r, _, _ in self.point.constant))
+        streams = (*(f.route for f in self.point.classes), *(r for r, _ in self.point.constant))
         return trunks_of(streams)
 
     def _drops(self, l: int) -> bool:

@@ -1,24 +1,42 @@
 """Equilibria of a network at many points at once: the same links, flows and laws, with other
-numbers.
+numbers. `fluidcc.equilibrium` is that of one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.base.errors import FluidccError
-from fluidcc.equilibria.equilibrium import least_windows, solved
+from fluidcc.base.errors import FluidccError, InvalidInput
+from fluidcc.equilibria.assembly import Assembled, assemble, switches
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
-from fluidcc.laws.steady import FEW, few_packets
-from fluidcc.network.parameters import Parameters, Target
+from fluidcc.laws import Source
+from fluidcc.laws.linear import standing
+from fluidcc.laws.parts import used
+from fluidcc.laws.steady import (
+    FEW,
+    few_packets,
+    refuse_unsteady,
+    settled,
+    trackers,
+    window,
+    with_levels,
+)
+from fluidcc.network.network import require_network
+from fluidcc.network.parameters import Parameters, Target, evaluated
+from fluidcc.network.wired import Wired, is_on, moment, own_states
+from fluidcc.symbols import pi as either
+from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
+    from fluidcc.numerics.steady.follow import Found, Search
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +65,10 @@ class Equilibria:
     warnings : dict of int to tuple of str
         What makes an equilibrium doubtful, by point, as `Equilibrium` has it; no entry where
         nothing does.
-    flow_names, link_names : tuple of str
-        What the second axes are.
-    at : float
-        Time [s] whose capacities and flows they have.
+    wired : Wired
+        The network, with the time whose capacities and flows they have.
+    solved : Solved or None
+        What they were found by, unless they were known already.
     """
 
     rate: Any
@@ -71,13 +89,29 @@ class Equilibria:
     error: Any
     found: Any
     errors: Mapping[int, FluidccError]
-    warnings: Mapping[int, tuple[str, ...]]
-    flow_names: tuple[str, ...]
-    link_names: tuple[str, ...]
-    at: float
+    warnings: dict[int, tuple[str, ...]]
+    wired: Wired = field(repr=False)
+    solved: Solved | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.found)
+
+    @classmethod
+    def of(cls, net: Network, rest: Equilibrium) -> Equilibria:
+        """The equilibrium of a network at one point where it is known already; it may part
+        identical flows.
+        """
+        wired = Wired.of(net, rest.at)
+        kinds = wired.parted(wired.kinds, lambda name: tuple(rest.states[name].values()))
+        states = {
+            name: {z: np.array([v]) for z, v in rest.states[name].items()}
+            for name in (*net.flows, *net.links)
+        }
+        values: Any = {name: np.atleast_2d(rest.array(name)) for name in COLUMNS}
+        return cls(
+            **values, states=states, error=np.array([rest.error]), found=np.ones(1, bool),
+            errors={}, warnings={}, wired=Wired(wired.given, rest.at, kinds),
+        )  # fmt: skip
 
     def array(self, name: str) -> Any:
         """One of the attributes over flows or links."""
@@ -93,13 +127,14 @@ class Equilibria:
         """
         if i in self.errors:
             raise self.errors[i]
-        names = {"flow": list(self.flow_names), "link": list(self.link_names)}
+        net = self.wired.net
+        names = {"flow": list(net.flows), "link": list(net.links)}
         own = {
             name: {z: float(column[i]) for z, column in of.items()}
             for name, of in self.states.items()
         }
         values, doubts = {k: getattr(self, k)[i] for k in COLUMNS}, self.warnings.get(i, ())
-        return Equilibrium(names, values, own, float(self.error[i]), self.at, warnings=doubts)
+        return Equilibrium(names, values, own, float(self.error[i]), self.wired.at, warnings=doubts)
 
 
 def equilibria(
@@ -160,25 +195,201 @@ def equilibria(
 
 def equilibria_of(given: Parameters, at: float | str = math.inf) -> Equilibria:
     """Find the equilibria of a network with numbers set otherwise, as `equilibria`."""
-    net, found = given.net, solved(given, at)
-    good = np.ones(len(found.found.status), bool)
-    good[list(found.errors)] = False
+    require_network(given.net)
+    time, refused = moment(at), given.errors()
+    alone = given.points == 1 and not given.set  # the network as it stands
+    wired = Wired.of(given.net, time) if alone else Wired(given, time)
+    found = _told(solved(wired, refused))
+    failed = [i for i in found.errors if i not in refused]
+    if not failed or max(wired.many) == 1:
+        return found
+    # why there is none is told of the network as it stands, with every flow's name
+    again = _told(solved(Wired(given.part(failed), time).apart(), {}))
+    if len(failed) == given.points:
+        return again
+    for name in (*COLUMNS, "error", "found"):
+        getattr(found, name)[failed] = getattr(again, name)
+    for name, states in again.states.items():
+        for z, column in states.items():
+            found.states[name][z][failed] = column
+    errors = {i: e for i, e in found.errors.items() if i in refused}
+    errors |= {failed[k]: error for k, error in again.errors.items()}
+    doubts = found.warnings | {failed[k]: texts for k, texts in again.warnings.items()}
+    return replace(found, errors=dict(sorted(errors.items())), warnings=doubts)
+
+
+class Solved(NamedTuple):
+    """Equilibria at one point or many, by rows of the table: the search, where it ended (NaN where
+    there is none), why there is none, and what they tell.
+    """
+
+    system: Assembled
+    search: Search
+    found: Found
+    errors: dict[int, FluidccError]
+    values: dict[str, Any]
+    states: tuple[list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def solved(wired: Wired, refused: Mapping[int, FluidccError]) -> Solved:
+    """Search for the equilibria of a network at every point that is not refused; a result depends
+    on no other point.
+    """
+    from fluidcc.numerics.steady.follow import CONVERGED, Search
+
+    system, errors, given = system_of(wired), dict(refused), wired.given
+    search = Search(system.shape)
+    found = search.everywhere(system.numbers)
+    # switches are looked at with the numbers of the network itself
+    alone = given.points == 1 and not given.set and any(map(switches, system.laws[1]))
+    for i in np.flatnonzero((found.status != CONVERGED) | alone).tolist():
+        if i in errors:
+            continue
+        from fluidcc.equilibria.no_equilibrium import settled
+
+        end = settled(system, search, i, found.point(i), alone)
+        if isinstance(end, FluidccError):
+            errors[i] = end
+            continue
+        for array, value in zip(found, end, strict=True):
+            array[i] = value
+    for array in found[:2]:
+        array[list(errors)] = np.nan
+    with np.errstate(invalid="ignore"):
+        values = values_of(system, found.u, found.told)
+    states = states_of(system, found.u)
+    for k, flow in enumerate(wired.flows):
+        for z, account in trackers(flow.law).items():
+            known = wired.flow(k, flow.law)
+            slope, share = (evaluated(f, known) for f in account)
+            start = given.initial("flow", flow.name, z, known)
+            e, trip = values["one_way_delay"][:, k], values["rtt"][:, k]
+            first = np.where(np.equal(share, 0), start, 0.0)
+            more = slope * (e - system.numbers.base[:, k]) + share * values["rate"][:, k] * trip
+            states[0][k][plain(z)] = first + more
+    return Solved(system, search, found, errors, values, states)
+
+
+def _told(one: Solved) -> Equilibria:
+    """What the rows of the table tell, of every flow."""
+    wired, row = one.system.wired, one.system.wired.row
+    good = np.ones(wired.points, bool)
+    good[list(one.errors)] = False
+    values = {k: v[:, row] if COLUMNS[k][0] == "flow" else v for k, v in one.values.items()}
+    (flows, links), net = one.states, wired.net
+    states = {name: flows[k] for name, k in zip(net.flows, row.tolist(), strict=True)}
+    for name, own in zip(net.links, links, strict=True):
+        states[name] = {**states.get(name, {}), **own}  # a flow may have the name of a link
     return Equilibria(
-        **found.values, states=found.states, error=np.where(good, found.found.error, np.nan),
-        found=good, errors=dict(sorted(found.errors.items())),
-        warnings=_doubts(net, found.states, found.values["rate"]), flow_names=net.flow_names,
-        link_names=net.link_names, at=found.system.at,
+        **values, states=states, error=np.where(good, one.found.error, np.nan), found=good,
+        errors=dict(sorted(one.errors.items())), warnings=_doubts(one), wired=wired, solved=one,
     )  # fmt: skip
 
 
-def _doubts(
-    net: Network, states: Mapping[str, Mapping[str, Any]], rates: Any
-) -> dict[int, tuple[str, ...]]:
-    """What makes equilibria doubtful, by point."""
+def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
+    """What makes equilibria doubtful, by point: windows of few packets."""
+    wired, rates = one.system.wired, one.values["rate"]
+    least = np.full(rates.shape, math.inf)
+    for k, flow in enumerate(wired.flows):
+        own = plain(window(flow.law) or "")
+        if own in one.states[0][k]:  # a flow that is off has none
+            least[:, k] = one.states[0][k][own]
     with np.errstate(invalid="ignore"):
-        windows = least_windows(net, states, rates)
-    some = np.flatnonzero(windows.min(axis=1, initial=math.inf) < FEW).tolist()
+        least = np.where(rates > 0, least, math.inf)
+        some = np.flatnonzero(least.min(axis=1, initial=math.inf) < FEW).tolist()
     return {
-        i: tuple(few_packets(dict(zip(net.flow_names, windows[i].tolist(), strict=True))))
+        i: tuple(few_packets(dict(zip(wired.net.flows, least[i, wired.row].tolist(), strict=True))))
         for i in some
     }
+
+
+# --- laws at rest ---------------------------------------------------------------------------------
+
+
+def system_of(wired: Wired) -> Assembled:
+    """The arrays of a network, refused if it has no equilibrium by its nature."""
+    net, at = wired.net, wired.at
+    if not net.flows:
+        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    flows = [net.derived(_law_at_rest, f.name) if is_on(f, at) else None for f in wired.flows]
+    links = [_at_rest(link.law, f"link {link.name!r}") for link in wired.links]
+    rates = wired.rates
+    flows = [law if rate is None else None for law, rate in zip(flows, rates, strict=True)]
+    return assemble(wired, (flows, links))
+
+
+def _law_at_rest(net: Network, name: str) -> Source:
+    """The law of a flow with its trackers as parameters, and of a sampled one what stands still
+    where it does; refused if it never does.
+    """
+    flow, way = net.flows[name], net.propagation_delay(name)
+    law = _at_rest(with_levels(flow.law, way, flow.initial), f"flow {name!r}")
+    return with_levels(law, way, flow.initial)  # those of sampled laws could not be held before
+
+
+@lru_cache(maxsize=4096)
+def _at_rest(law: Any, of: str) -> Any:
+    held = standing(law, of)
+    refuse_unsteady(held, of)
+    return settled(held) if isinstance(held, Source) else held
+
+
+# --- what they tell -------------------------------------------------------------------------------
+
+
+SATURATED = 1e-9
+"""A link this close to its capacity, relatively, counts as saturated."""
+
+
+def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
+    """What an equilibrium tells, as arrays over points and flows or links."""
+    S, N = system.shape, system.numbers
+    F, L = S.flows, S.links
+    e, pi, queue, loss, price, drop, mark = np.split(told, np.cumsum([F, F, *[L] * 4]), axis=1)
+    # what routers mark of others they drop of those who hear of neither
+    laws = (law or f.law for law, f in zip(system.laws[0], system.wired.flows, strict=True))
+    deaf = np.array([either not in used(law) for law in laws])
+    arrival = system.arrivals(u)
+    admitted = arrival * (1 - drop)
+    full = np.array(S.queued) & (system.queues(u) >= N.q_max)
+    return {
+        "rate": u[:, :F],
+        "one_way_delay": e,
+        "rtt": e + (N.trip - N.base),
+        "loss": np.where(deaf, pi, _along(S.routes, loss, drop)),
+        "mark": np.where(deaf, 0.0, _along(S.routes, mark)),
+        "queueing_delay": queue,
+        "link_loss": loss,
+        "link_drop": drop,
+        "link_mark": mark,
+        "price": price,
+        "saturated": full | (admitted * (1 - loss) >= N.c * (1 - SATURATED)),
+        "full": full,
+        "arrival_rate": arrival,
+        "admitted_rate": admitted,
+    }
+
+
+def _along(routes: Iterable[tuple[int, ...]], *ratios: Any) -> Any:
+    """The union of ratios (points, links) along routes: array (points, routes)."""
+    paths = []
+    for route in routes:
+        path = np.zeros(len(ratios[0]))
+        for l, ratio in product(route, ratios):
+            path += (1.0 - path) * ratio[:, l]  # small ones keep their digits
+        paths.append(path)
+    return np.stack(paths, axis=1)
+
+
+def states_of(system: Assembled, u: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The states of the laws of each row and of each link by name, over points."""
+    found: Any = [{} for _ in system.laws[0]], [{} for _ in system.laws[1]]
+    for own, laws, places in zip(found, system.laws, system.states, strict=True):
+        for states, law, some in zip(own, laws, places, strict=True):
+            names = map(plain, own_states(law) if law else ())
+            states |= {name: u[:, i] for name, i in zip(names, some, strict=True)}
+    queue = np.minimum(system.queues(u), system.numbers.q_max)
+    for l, law in enumerate(system.laws[1]):
+        if law.queue is not None:
+            found[1][l][plain(law.queue)] = queue[:, l]
+    return found

@@ -84,7 +84,7 @@ class _Point:
 
     def __init__(self, system: Assembled, search: Search, point: int) -> None:
         self.system, self.search, self.point = system, search, point
-        self.flows, self.names = system.shape.flows, system.net.link_names
+        self.flows, self.names = system.shape.flows, [l.name for l in system.wired.links]
         self.c, self.q_max = system.numbers.c[point], system.numbers.q_max[point]
         self.queued = np.array(system.shape.queued)
         self.longest = float(system.numbers.times[point, 1])
@@ -209,14 +209,14 @@ class _Point:
 
     def why_rate(self, u: Any) -> str:
         """For a rate that grows without limit."""
-        net = self.system.net
-        flow = list(net.flows.values())[int(np.argmax(u[: self.flows]))]
+        links = self.system.wired.net.links
+        flow = self.system.wired.flows[int(np.argmax(u[: self.flows]))]
         start = (
             f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on "
             "its path slows it: "
         )
-        queued = [name for name in flow.route if net.links[name].law.queue is not None]
-        endless_path = queued and not any(np.isfinite(net.links[name].buffer) for name in queued)
+        queued = [name for name in flow.route if links[name].law.queue is not None]
+        endless_path = queued and not any(np.isfinite(links[name].buffer) for name in queued)
         if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
             return (
                 start
@@ -262,7 +262,7 @@ class _Point:
 
     def why_queue(self, u: Any, l: int) -> str:
         """For a link to which more comes than leaves, however long its queue."""
-        flows = self.system.net.flow_names
+        flows = [f.name for f in self.system.wired.flows]
         on = [r for r, route in enumerate(self.system.shape.routes) if l in route and u[r] > 0]
         on.sort(key=lambda r: -u[r])
         rates = ", ".join(f"{flows[r]!r} {u[r]:.6g}" for r in on[:5]) + ", ..." * (len(on) > 5)
@@ -283,7 +283,7 @@ class _Point:
         """A lower bound of the rate that the law itself claims without loss, such as (20) of
         LDCC.
         """
-        law = list(self.system.net.flows.values())[r].law
+        law = self.system.laws[0][r] or self.system.wired.flows[r].law
         for label, claim in law.claims.items():
             relation = claim.relation if isinstance(claim, Steady) else None
             if (
@@ -291,7 +291,8 @@ class _Point:
                 and relation.lhs == law.out["rate"]
                 and relation.rhs.free_symbols <= {*law.params}
             ):
-                least = evaluated(relation.rhs, self.system.parameters(self.point, r))
+                value = evaluated(relation.rhs, self.system.wired.flow(r, law))
+                least = self.system.wired.array([value])[0, self.point]
                 return f"{relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
         return ""
 
@@ -304,7 +305,7 @@ class _Point:
             start = (
                 f"{kind} {spec.name!r} ({spec.law.name}) has no finite rate of change at its start"
             )
-            if kind == "flow" and trip[self.system.net.flow_names.index(spec.name)] == 0:
+            if kind == "flow" and trip[self.system.wired.flows.index(spec)] == 0:
                 return (
                     f"{start}, where its round trip takes no time: give its links or its access "
                     "a delay"
@@ -411,26 +412,26 @@ def across_switches(system: Assembled) -> Found | str | None:
     only = _only(system)
     if only is None:
         return None
-    name, switch = only
     said = []
     for on in (1, 0):
-        side = _switched(system, name, switch, on)
+        side = _switched(system, *only, on)
         search = Search(side.shape)
         there = search.everywhere(side.numbers).point(0)
         if there.status != CONVERGED:
             said.append("no rest was found")
             continue
-        value = _value(side, name, switch.args[0], there.u)
+        value = _value(side, only[0], only[1].args[0], there.u)
         if (value > _ON) if on else (value < -_ON):
             return there
         said.append(
             "the rest is on the switch" if abs(value) <= _ON else "the rest is beyond the switch"
         )
-    law = system.net.links[name].law
+    l, switch = only
+    link = system.wired.links[l]
     return (
-        f"link {name!r} ({law.name}) switches where {switch.args[0]} = 0, and the network rests "
-        f"on neither side: with the switch on {said[0]}, with it off {said[1]}; simulate it, or "
-        "see fluidcc.limit_cycle"
+        f"link {link.name!r} ({link.law.name}) switches where {switch.args[0]} = 0, and the "
+        f"network rests on neither side: with the switch on {said[0]}, with it off {said[1]}; "
+        "simulate it, or see fluidcc.limit_cycle"
     )
 
 
@@ -442,34 +443,32 @@ def on_a_switch(system: Assembled, u: Any) -> bool:
     return only is not None and abs(_value(system, only[0], only[1].args[0], u)) <= _ON
 
 
-def _only(system: Assembled) -> tuple[str, Heaviside] | None:
+def _only(system: Assembled) -> tuple[int, Heaviside] | None:
     """The link that switches, and its switch, if there is one only."""
-    found = [(name, s) for name, link in system.net.links.items() for s in switches(link.law)]
+    found = [(l, s) for l, law in enumerate(system.laws[1]) for s in switches(law)]
     return found[0] if len(found) == 1 else None
 
 
-def _switched(system: Assembled, name: str, switch: Heaviside, value: int) -> Assembled:
+def _switched(system: Assembled, l: int, switch: Heaviside, value: int) -> Assembled:
     """The network with the switch held."""
-    link = system.net.links[name]
+    flows, links = system.laws
+    law = links[l]
 
     def side(f: Any) -> Expr:
         return unfold(f).subs(switch, value)
 
-    law = replace(
-        link.law,
-        flow={z: side(f) for z, f in link.law.flow.items()},
-        out={key: side(f) for key, f in link.law.out.items()},
+    held = replace(
+        law,
+        flow={z: side(f) for z, f in law.flow.items()},
+        out={key: side(f) for key, f in law.out.items()},
         claims={},
     )
-    net = system.net.copy()
-    net._links[name] = replace(link, law=law)
-    return assemble(net, system.at, system.shape.many)
+    return assemble(system.wired, (flows, [*links[:l], held, *links[l + 1 :]]))
 
 
-def _value(system: Assembled, name: str, compared: Expr, u: Any) -> float:
+def _value(system: Assembled, l: int, compared: Expr, u: Any) -> float:
     """What is compared at an equilibrium, relative to its size."""
-    l = system.net.link_names.index(name)
-    law = system.net.links[name].law
+    law = system.laws[1][l]
     at: dict[Any, Any] = {
         y: system.arrivals(u)[l], c: system.numbers.c[0, l], q_max: system.numbers.q_max[0, l],
         **dict(zip([z for z in law.states if z != law.queue], u[system.states[1][l]], strict=True)),

@@ -16,8 +16,8 @@ from sympy import Symbol, lambdify
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
 from fluidcc.base.tables import in_html
-from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.network.network import require_network
+from fluidcc.network.wired import capacity_at, constant_rate, is_on, moment
 from fluidcc.symbols import e_b, packet, plain, unfold
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from sympy import Float, N
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.base.tables import in_columns, in_html
-from fluidcc.equilibria.assembly import capacity_at
+from fluidcc.network.wired import capacity_at
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, q_max, unfold, x_tau, y
 
 if TYPE_CHECKING:

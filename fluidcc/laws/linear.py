@@ -127,13 +127,17 @@ def active_modes(
     """
     modes, near = modes_at(law, z, u, p, relative=relative)
     for place in np.argwhere(near)[:1]:
-        k, whose = place[0], of if isinstance(of, str) else of[place[-1]]
-        raise InvalidInput(
-            f"{whose}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it "
-            f"has no "
-            f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it"
-        )
+        raise on_surface(law, place[0], of if isinstance(of, str) else of[place[-1]])
     return modes
+
+
+def on_surface(law: Law, k: int, of: str) -> InvalidInput:
+    """Return why a law has no derivative where its switch `k` is zero; `of` says whose it is."""
+    switch = law.switches[k]
+    return InvalidInput(
+        f"{of}{law.name} stands on a switching surface, {switch} = 0, where it has no derivative; "
+        f"move {', '.join(sorted(map(plain, switch.free_symbols)))} off it"
+    )
 
 
 def modes_at(

@@ -5,7 +5,7 @@ Sweeps, boundaries, sensitivities and continuations all change a network's numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -224,7 +224,24 @@ class Parameters:
             self.argument("flow", name, "packet", flow.packet),
         )
 
-    # --- networks ---------------------------------------------------------------------------------
+    def initial(self, kind: str, name: str, z: Symbol, known: Mapping[Symbol, Any]) -> Any:
+        """Return where a state starts; `known` is what its law may begin with."""
+        key = (kind, name, "initial", plain(z))
+        if key in self.set:
+            return self.set[key]
+        spec = getattr(self.net, f"{kind}s")[name]
+        told = (self.net.given(kind, name)["initial"] or {}) if self.set else spec.initial
+        if plain(z) not in told and z in spec.law.initial:
+            return evaluated(spec.law.initial[z], known)
+        return spec.initial[plain(z)]
+
+    # --- points and their networks ----------------------------------------------------------------
+
+    def part(self, rows: Sequence[int] | None = None) -> Parameters:
+        """Return a copy, or one with some of the points."""
+        new = Parameters(self.net, self.points if rows is None else len(rows))
+        new.set = {k: v if rows is None or not np.ndim(v) else v[rows] for k, v in self.set.items()}
+        return new
 
     def network(self, i: int = 0) -> Network:
         """Return the network of a point.

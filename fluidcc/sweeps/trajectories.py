@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import FluidccError, gathered
 from fluidcc.base.progress import Progress, look
-from fluidcc.equilibria.assembly import flow_numbers, initial_state, link_numbers
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters
 from fluidcc.network.specs import resolve_pattern
+from fluidcc.network.wired import Wired
 from fluidcc.numerics.fluid.many import statistic
 from fluidcc.simulation.diagnostics import doubts, looks_at_samples
 from fluidcc.simulation.fused import fits, fused_address
@@ -249,18 +249,14 @@ def _numbers(space: Workspace, given: Parameters) -> tuple[NDArray[np.int64], ND
     `given`, and the initial values that follow from parameters.
     """
     found: dict[int, Any] = {}
+    wired = Wired(given, 0.0)
+    rows = {name: k for k, names in enumerate(wired.kinds) for name in names}
+    links = {name: l for l, name in enumerate(given.net.links)}
     for kind, name in dict.fromkeys(key[:2] for key in given.set):
-        spec = getattr(given.net, f"{kind}s")[name]
-        known = (
-            flow_numbers(given, name, spec.law)
-            if kind == "flow"
-            else link_numbers(given, spec, spec.capacity)
-        )
-        own = [("parameter", plain(p), known[p]) for p in spec.law.params]
-        own += [
-            ("initial", plain(z), initial_state(given, kind, name, z, known))
-            for z in spec.law.initial
-        ]
+        law = getattr(given.net, f"{kind}s")[name].law
+        known = wired.flow(rows[name], law) if kind == "flow" else wired.link(links[name])
+        own = [("parameter", plain(p), known[p]) for p in law.params]
+        own += [("initial", plain(z), given.initial(kind, name, z, known)) for z in law.initial]
         for what, key, values in own:
             if np.ndim(values):
                 found |= dict.fromkeys(space.places(kind, name, what, key), values)

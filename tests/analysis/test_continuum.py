@@ -8,8 +8,8 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.analysis.change import free_directions
-from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.passivity import passivity
+from fluidcc.analysis.point import operating_point
 from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.laws import Source
 from fluidcc.numerics.linear.margins import margins

@@ -115,8 +115,8 @@ def test_a_state_that_the_search_leaves_out_has_its_bounds_too() -> None:
     values: Any = {"capacity": [0.6e6, 1.0e6, 1.4e6, 2.0e6], "kappa": [0.3, 0.5, 0.7, 0.5]}
     values = {axis: np.array(row) for axis, row in values.items()}
     found = verdicts_at(net, targets, values, roots=False)
-    assert list(found.alone) == [3]  # where its rate is at its bound, and does not press
-    assert list(found.errors) == [3]
+    assert not found.alone
+    assert list(found.errors) == [3]  # where its rate is at its bound, and does not press
     given = Parameters.of(net, targets, values)
     for i in range(3):
         report = fc.stability(given.network(i))

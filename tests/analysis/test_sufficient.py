@@ -9,7 +9,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
-from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import operating_point
 from fluidcc.analysis.sufficient import (
     Conditions,
     exact_margin,

@@ -8,8 +8,8 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.units import dimension
-from fluidcc.equilibria.equilibrium import solved
-from fluidcc.network.parameters import Parameters
+from fluidcc.equilibria.many import solved
+from fluidcc.network.wired import Wired
 from fluidcc.symbols import e
 
 pytestmark = pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
@@ -184,7 +184,7 @@ def test_searches_take_the_same_steps_in_any_unit(law: Any, link: Any) -> None:
     """Of a power of two the same bits, too: no constant has a unit."""
 
     def found(unit: float) -> tuple[int, Any]:
-        rest = solved(Parameters(network(law, link, unit)), np.inf)
+        rest = solved(Wired.of(network(law, link, unit)), {})
         return int(rest.found.steps[0]), rest.values["rate"] * unit
 
     steps, usual = found(1.0)

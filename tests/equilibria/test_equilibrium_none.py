@@ -8,7 +8,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
-from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
+from fluidcc.network.wired import capacity_at, constant_rate, is_on
 from tests.at_rest import T, bottleneck, with_flows
 
 # --- time, and what is off ------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import NoEquilibrium, SolverError
-from fluidcc.equilibria.equilibrium import system_of
+from fluidcc.equilibria.many import system_of
+from fluidcc.network.wired import Wired
 from tests.some_laws import reference
 
 NAMES = ("LDCC", "Reno", "StaticFAST", "Vegas", "NADA", "LEDBAT", "Kelly", "CxTCP")
@@ -21,7 +22,9 @@ def left(net: fc.Network, eq: Any, name: str) -> tuple[Any, Any]:
 
     The law is read by NumPy from its own expressions, no code of the search.
     """
-    held = system_of(net, np.inf).net.flows[name].law
+    system = system_of(Wired.of(net))
+    k = system.wired.row[system.wired.place[name]]
+    held = system.laws[0][k] or net.flows[name].law
     k, back = net.flow_names.index(name), net.return_delay(name)
     told = {key: float(eq.array(key)[k]) for key in ("rate", "one_way_delay")}
     known = {"e": told["one_way_delay"], "pi": eq.lost_or_marked(name), "x_tau": told["rate"]}

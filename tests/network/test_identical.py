@@ -1,6 +1,5 @@
 """Identical flows: found by value, worked out once, and told each by itself."""
 
-import importlib
 import pickle
 from typing import Any
 
@@ -9,8 +8,11 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import NoEquilibrium
-from fluidcc.network.network import apart, collapsed, identical, in_pairs
+from fluidcc.network.network import identical
+from fluidcc.network.parameters import Parameters
+from fluidcc.network.wired import Wired
 from fluidcc.numerics.steady.follow import Search
+from fluidcc.symbols import c, e_b, packet, plain, q_max
 
 LINK: dict[str, Any] = {"capacity": "6 Mbit/s", "buffer": "100 packets"}
 
@@ -27,7 +29,7 @@ def _crowd(law: Any = fc.LDCC, /, n: int = 3, **link: Any) -> fc.Network:
 def _one_by_one(monkeypatch: pytest.MonkeyPatch, act: Any) -> Any:
     """What comes of it where no flow stands for another."""
     with monkeypatch.context() as patch:
-        patch.setattr(importlib.import_module("fluidcc.equilibria.equilibrium"), "collapsed", apart)
+        patch.setattr(Wired, "_kinds", lambda table: tuple((name,) for name in table.net.flows))
         return act()
 
 
@@ -44,14 +46,28 @@ def test_kinds_are_found_by_value() -> None:
 
 
 def test_one_stands_for_all_of_its_kind() -> None:
-    net = _crowd(n=3)
-    few, pairs = collapsed(net), in_pairs(net)
-    assert (few.net.flow_names, few.many) == (("a0", "b0"), (3, 3))
-    assert few.where.tolist() == [0, 1, 0, 1, 0, 1]
-    assert (pairs.net.flow_names, pairs.many) == (("a0", "a1", "b0", "b1"), (1, 2, 1, 2))
-    assert pairs.where.tolist() == [0, 2, 1, 3, 1, 3]
-    alone = _crowd(n=1)
-    assert collapsed(alone).net is alone
+    few = Wired.of(_crowd(n=3))
+    pairs, every = few.in_pairs(), few.apart()
+    assert ([f.name for f in few.flows], few.many) == (["a0", "b0"], (3, 3))
+    assert few.row.tolist() == [0, 1, 0, 1, 0, 1]
+    assert ([f.name for f in pairs.flows], pairs.many) == (["a0", "a1", "b0", "b1"], (1, 2, 1, 2))
+    assert pairs.row.tolist() == [0, 2, 1, 3, 1, 3]
+    assert every.many == (1,) * 6
+    assert (few.routes, every.routes[:3]) == (((0, 1), (0,)), ((0, 1), (0,), (0, 1)))
+
+
+def test_what_is_set_of_some_parts_them() -> None:
+    given = Parameters(_crowd(n=3), 2)
+    beta = np.array([0.1, 0.2])
+    for name in ("a0", "a1"):
+        given.set["flow", name, "parameter", "beta"] = beta.copy()
+    given.set["link", "l", "argument", "capacity"] = 5e6
+    wired = Wired(given)
+    assert wired.kinds == (("a0", "a1"), ("b0", "b1", "b2"), ("a2",))
+    known, link = wired.flow(0, fc.LDCC), wired.link(0)
+    assert next(v for s, v in known.items() if plain(s) == "beta").tolist() == [0.1, 0.2]
+    assert (known[e_b], known[packet]) == (pytest.approx(0.03), 8000.0)
+    assert (link[c], link[q_max]) == (5e6, 8e5 / 5e6)
 
 
 @pytest.mark.slow

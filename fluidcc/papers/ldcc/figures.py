@@ -11,7 +11,7 @@ import numpy as np
 from sympy import lambdify
 
 from fluidcc.analysis.local import local_loop
-from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import operating_point
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.sufficient import sufficient_conditions
 from fluidcc.base.colours import RED

@@ -11,8 +11,7 @@ from sympy import Eq, I, Matrix, Symbol, conjugate, diff, exp, eye, factor, lamb
 from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
-from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.point import BUSY, FULL
+from fluidcc.analysis.point import BUSY, FULL, operating_point
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.sufficient import sufficient_conditions

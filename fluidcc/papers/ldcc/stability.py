@@ -11,7 +11,7 @@ import numpy as np
 from sympy import Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import operating_point
 from fluidcc.analysis.sufficient import Conditions, crossings, passes, sufficient_conditions
 from fluidcc.base.errors import InvalidInput, Undecided
 from fluidcc.laws.linear import AtRest, at_rest

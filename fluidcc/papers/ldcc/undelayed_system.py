@@ -14,9 +14,9 @@ from sympy.printing.numpy import NumPyPrinter
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable
-from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.steady import refuse_unsteady
+from fluidcc.network.wired import capacity_at, constant_rate, is_on
 from fluidcc.symbols import (
     LINK_INPUTS,
     SOURCE_INPUTS,

@@ -7,7 +7,9 @@ import pytest
 from sympy import log, symbols
 
 import fluidcc as fc
-from fluidcc.equilibria.assembly import Assembled, assemble
+from fluidcc.equilibria.assembly import Assembled
+from fluidcc.equilibria.many import system_of
+from fluidcc.network.wired import Wired
 from fluidcc.numerics.steady.follow import Search
 from fluidcc.numerics.steady.step import projected_step
 from fluidcc.symbols import c, e, offer_min, pi, price, x_tau, y
@@ -44,7 +46,7 @@ def network(law: Any = fc.DropTail, buffers: tuple[Any, ...] = (0.6, None, None)
         net.link(name, law, capacity=f"{capacity} bit/s", buffer=size, delay=0.1)
     net.flow("a", listener(0.5), route=["l", "m", "n"])
     net.flow("b", listener(0.2), route=["m", "l"], access_delay=0.2)
-    return assemble(net.flow("u", fc.CBR(rate="0.1 bit/s"), route=["m"]), np.inf)
+    return system_of(Wired.of(net.flow("u", fc.CBR(rate="0.1 bit/s"), route=["m"])))
 
 
 def place(system: Assembled, queues: tuple[float, ...], seed: int = 0) -> Any:
