@@ -376,8 +376,6 @@ class StabilityReport:
         open one.
     open_unstable : int
         Roots of the open loop with positive real part, those among identical flows included.
-    margins : Margins
-        Of all flows together, with every frequency.
     closed, open : LinearNetwork
         The closed loop, by class of identical flows; and the return ratio of all flows: of each
         class that of its mean (times the root of their number, so that singular values are those of
@@ -403,7 +401,6 @@ class StabilityReport:
     unstable: int
     encirclements: int
     open_unstable: int
-    margins: Margins
     closed: LinearNetwork = field(repr=False)
     open: LinearNetwork = field(repr=False)
     free: tuple[FreeDirection, ...] = ()
@@ -433,6 +430,11 @@ class StabilityReport:
         return _rightmost_roots(self.counts, self.wanted)
 
     # --- margins ----------------------------------------------------------------------------------
+
+    @cached_property
+    def margins(self) -> Margins:
+        """Of all flows together, with every frequency: found when they are first read."""
+        return margins_of(self.open, verdict=(self.stable, self.unstable))
 
     @property
     def gain_margin(self) -> float:

@@ -333,6 +333,12 @@ def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
             "bit/s; multipliers of its queue there are where it drops, as fluidcc.PAQMDrop does, "
             "and more comes than leaves"
         )
+    wanted, longest = routers[0].law.params[q0], routers[0].buffer / capacity
+    if wanted >= longest:
+        raise Unsupported(
+            f"{name} wants a queue of {wanted:g} s and its buffer is full at {longest:g} s, so that "
+            "it has no rest; let its buffer be longer, or its q_0 shorter"
+        )
     return inner_loop(routers[0].law, total / capacity), 0
 
 

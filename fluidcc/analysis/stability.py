@@ -30,7 +30,6 @@ from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.numerics.linear.count import counts_of_stack, right_of_stack
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
-from fluidcc.numerics.linear.margins import margins as margins_of
 from fluidcc.numerics.linear.roots import rightmost_of_stack
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def stability(
 
     The verdict is the number of characteristic roots in the right half plane, counted by the
     argument principle; margins come from the eigenloci of the return ratio L, broken at the flows'
-    rates. Roots and all that rests on them are found when they are first read.
+    rates. They, roots and all that rests on these are found when they are first read.
 
     Parameters
     ----------
@@ -122,7 +121,6 @@ def stability(
         unstable=unstable,
         encirclements=by_contour - open_unstable,
         open_unstable=open_unstable,
-        margins=margins_of(opened, verdict=(stable, unstable)),
         closed=counts.parts[""],
         open=opened,
         free=counts.free,

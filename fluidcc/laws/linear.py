@@ -127,7 +127,17 @@ def active_modes(
     """
     modes, near = modes_at(law, z, u, p, relative=relative)
     for place in np.argwhere(near)[:1]:
+<<<<<<< HEAD
         raise on_surface(law, place[0], of if isinstance(of, str) else of[place[-1]])
+=======
+        k, whose = place[0], of if isinstance(of, str) else of[place[-1]]
+        own = sorted(map(plain, law.switches[k].free_symbols & law.params.keys()))
+        raise InvalidInput(
+            f"{whose}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has "
+            f"no derivative; change {', '.join(own) or 'a parameter'} of {law.name}, a capacity or "
+            "a delay a little; where it stands there all the same, see fluidcc.simulate"
+        )
+>>>>>>> 995148a4 (analysis: a verdict waits for no margins, and remedies can be followed)
     return modes
 
 

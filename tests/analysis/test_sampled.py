@@ -318,6 +318,9 @@ REFUSED: dict[str, Any] = {
         "u", fc.CBR(rate=30e6), route=["aqm"]
     ),
     "crossed in both orders": lambda: _crossed(),
+    "wants a queue of 0.04 s and its buffer is full at 0.03 s": lambda: fc.dumbbell(
+        [fc.CBR(rate=2e6)], {"law": fc.PAQMDrop, "capacity": 1e6, "delay": 0.01, "buffer": 3e4}
+    ),
     "multipliers of its queue there are where it drops": lambda: fc.dumbbell(
         [fc.CBR(rate=0.9e6)], {"law": fc.PAQMDrop, "capacity": 1e6, "delay": 0.01}
     ),

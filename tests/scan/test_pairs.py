@@ -2,6 +2,7 @@
 or a sentence that says why there is none, in five seconds.
 """
 
+from contextlib import suppress
 from itertools import combinations_with_replacement
 from time import process_time
 
@@ -29,9 +30,18 @@ def pair(one: str, other: str, each: int = 10) -> fc.Network:
 
 
 @pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
-@pytest.mark.parametrize(
-    ("one", "other"), of_today([*combinations_with_replacement(SMOOTH, 2)], 10)
-)
+@pytest.mark.parametrize(("one", "other"), of_today(PAIRS, 10))
+def test_the_verdict_alone_is_there_in_time(one: str, other: str) -> None:
+    with suppress(fc.errors.FluidccError):
+        bool(fc.stability(pair(one, other, each=1)))  # compiles the laws
+    start = process_time()
+    with suppress(fc.errors.FluidccError):
+        assert fc.stability(pair(one, other)).verdict in ("stable", "marginal", "unstable")
+    assert process_time() - start < LIMIT
+
+
+@pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
+@pytest.mark.parametrize(("one", "other"), of_today(PAIRS, 10))
 def test_a_verdict_or_the_reason_why_there_is_none(one: str, other: str) -> None:
     judge(pair(one, other, each=1))  # compiles the laws
     said, spent = timed(one, other)
