@@ -127,26 +127,18 @@ def active_modes(
     """
     modes, near = modes_at(law, z, u, p, relative=relative)
     for place in np.argwhere(near)[:1]:
-<<<<<<< HEAD
         raise on_surface(law, place[0], of if isinstance(of, str) else of[place[-1]])
-=======
-        k, whose = place[0], of if isinstance(of, str) else of[place[-1]]
-        own = sorted(map(plain, law.switches[k].free_symbols & law.params.keys()))
-        raise InvalidInput(
-            f"{whose}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has "
-            f"no derivative; change {', '.join(own) or 'a parameter'} of {law.name}, a capacity or "
-            "a delay a little; where it stands there all the same, see fluidcc.simulate"
-        )
->>>>>>> 995148a4 (analysis: a verdict waits for no margins, and remedies can be followed)
     return modes
 
 
 def on_surface(law: Law, k: int, of: str) -> InvalidInput:
     """Return why a law has no derivative where its switch `k` is zero; `of` says whose it is."""
     switch = law.switches[k]
+    own = sorted(map(plain, switch.free_symbols & law.params.keys()))
     return InvalidInput(
         f"{of}{law.name} stands on a switching surface, {switch} = 0, where it has no derivative; "
-        f"move {', '.join(sorted(map(plain, switch.free_symbols)))} off it"
+        f"change {', '.join(own) or 'a parameter'} of {law.name}, a capacity or a delay a little; "
+        "where it stands there all the same, see fluidcc.simulate"
     )
 
 
