@@ -79,8 +79,10 @@ binomial: refuted
 binomial: needs a packet-level model
     bandwidth_estimates testbed testbed_in_a_network powers_column efficiency_column
     rates_against_windows early_drops_and_fairness atm packet_pairs video
+binomial: not given
+    slow_start
 binomial: not a fluid's question
-    sketches diffserv slow_start
+    sketches diffserv
 fast: proved
     dynamics rest met_queue newcomer_rate old_rate backlog unfairness_order drains_in_time threshold
     threshold_order pause_length probe flows capacity_estimate corrected rest_of_the_queue+
