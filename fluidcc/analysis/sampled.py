@@ -336,8 +336,8 @@ def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
     wanted, longest = routers[0].law.params[q0], routers[0].buffer / capacity
     if wanted >= longest:
         raise Unsupported(
-            f"{name} wants a queue of {wanted:g} s and its buffer is full at {longest:g} s, so that "
-            "it has no rest; let its buffer be longer, or its q_0 shorter"
+            f"{name} wants a queue of {wanted:g} s and its buffer is full at {longest:g} s, so "
+            "that it has no rest; let its buffer be longer, or its q_0 shorter"
         )
     return inner_loop(routers[0].law, total / capacity), 0
 
