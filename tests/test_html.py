@@ -1,5 +1,6 @@
 """Every result shows itself in Jupyter: as HTML that closes its tags and names its values."""
 
+import re
 from functools import cache
 from html.parser import HTMLParser
 from typing import Any
@@ -74,7 +75,7 @@ def checked() -> Any:
     ("result", "says"),
     [
         (lambda: fc.scenarios.tour, ["README"]),
-        (lambda: fc.equilibrium(two()), ["rate [bit/s]", "near", "far"]),
+        (lambda: fc.equilibrium(two()), ["rate [Mbit/s]", "near", "far"]),
         (lambda: fc.num.solve(two()), ["price", "duality gap"]),
         (report, ["verdict", "stable", "delay margin"]),
         (lambda: report().sensitivities, ["1 % more of", "near.eta"]),
@@ -94,7 +95,7 @@ def checked() -> Any:
         (decay, ["success", "yes", "array of 1 by "]),
         (lambda: decay().statistics, ["steps", "rejections"]),
         (lambda: fc.stability_boundary(two(), "far.eta"), ["hopf", "frequency"]),
-        (lambda: fc.sampled_stability(two(), "20 ms"), ["largest multiplier"]),
+        (lambda: fc.sampled_stability(two(), "20 ms"), ["radius", "decay rate"]),
         (lambda: fc.published["tcp_red"], ["as published", "exact"]),
         (lambda: report().modes[0], ["root [1/s]", "half life [s]", "shifts"]),
         (lambda: report().passivity, ["locally stable"]),
@@ -107,7 +108,7 @@ def checked() -> Any:
         (lambda: fc.synchronized(0, 1, 1.0, 0.5, 9.5).orbit, ["period [intervals]", "fairness"]),
         (
             lambda: fc.limit_cycle(jumping(), rtol=1e-6, tol=1e-5),
-            ["limit cycle", "mean rate [bit/s]", "flow1"],
+            ["limit cycle", "mean rate [Mbit/s]", "flow1"],
         ),
         (
             lambda: Onset("supercritical", (1.0, 2.0), 0.1, 0.02, 0.03, 5.0),
@@ -116,5 +117,16 @@ def checked() -> Any:
     ],
 )
 def test_a_result_shows_itself(result: Any, says: list[str]) -> None:
-    text = shown(result())
+    value = result()
+    text = shown(value)
     assert [word for word in says if word not in text] == []
+    terminal = not isinstance(value, fc.Scenario)  # which is no result
+    assert not (terminal and re.match(r"\w+\(\w+=", str(value)))
+
+
+def test_nothing_beside_what_is_measured_is_nothing() -> None:
+    """An empty queue, which Newton's method leaves at -1e-14 s, and a loss of 1e-16."""
+    cycle = fc.limit_cycle(jumping(), rtol=1e-6, tol=1e-5)
+    for result in (cycle, fc.equilibrium(two())):
+        tables = str(result).split("\n", 1)[1]
+        assert [x for x in re.findall(r"\d[\d.]*e-\d+", tables) if float(x) < 1e-12] == []

@@ -17,7 +17,7 @@ from fluidcc.analysis.point import BUSY, FULL, PASS, Point, at_numbers, operatin
 from fluidcc.base.arguments import explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
-from fluidcc.base.tables import InTable, in_html
+from fluidcc.base.tables import InTable
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.dlti import DelayLTI
@@ -145,8 +145,8 @@ def _amplitude(boundary: Boundary, value: float, push: float, until: float) -> f
 # --- boundaries of stability in one parameter -----------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Boundary:
+@dataclass(frozen=True, repr=False)
+class Boundary(InTable):
     """A value of a parameter at which the rightmost root crosses the imaginary axis.
 
     Attributes
@@ -195,15 +195,14 @@ class Boundary:
 
     onset = onset
 
-    def _repr_html_(self) -> str:
-        return in_html(
-            [
-                (self.name, f"{self.value:.9g} {self.units}"),
-                ("crossing", f"{self.kind}, stable {'below' if self.stable_below else 'above'}"),
-                ("frequency", f"{self.frequency:.9g} rad/s (period {self.period:.4g} s)"),
-                ("mode", self.mode),
-            ]
-        )
+    def _rows(self) -> list[tuple[str, str]]:
+        unit = "" if self.units == "1" else f" {self.units}"
+        return [
+            (self.name, f"{self.value:.9g}{unit}"),
+            ("crossing", f"{self.kind}, stable {'below' if self.stable_below else 'above'}"),
+            ("frequency", f"{self.frequency:.9g} rad/s (period {self.period:.4g} s)"),
+            ("mode", self.mode),
+        ]
 
 
 @explained

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from fluidcc.analysis.returns import (
 from fluidcc.base.arguments import explained, flag, number, whole
 from fluidcc.base.errors import SolverError, Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
+from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.equilibria.result import MOST_ROWS
 from fluidcc.laws import Law
 from fluidcc.network.network import Network, require_network
@@ -391,7 +392,6 @@ def _refined(section: Section, tol: float) -> Settled:
 
 _LONGEST = 400_000  # round trips of the approach
 _UNLIMITED = 10**15  # steps
-_SIX = "{:.6g}".format  # digits in tables
 
 
 @dataclass(frozen=True, repr=False)
@@ -466,17 +466,18 @@ class LimitCycle(OnceRound):
         return found.multipliers
 
     def __repr__(self) -> str:
-        tables = (
-            str(_table(self, name).to_string(max_rows=MOST_ROWS, float_format=_SIX))
-            for name in ("rate", "queueing_delay")
-        )
-        return "\n\n".join([self._head(), *tables, *self.warnings])
+        tables = []
+        for rows in (_table(self, name) for name in ("rate", "queueing_delay")):
+            more = len(rows) - 1 - MOST_ROWS
+            tables.append(in_columns(rows[: MOST_ROWS + 1]))
+            tables[-1] += [f"... and {more} more"] if more > 0 else []
+        return "\n\n".join([self._head(), *map("\n".join, tables), *self.warnings])
 
     def _repr_html_(self) -> str:
         texts = (f"<p>{escape(text)}</p>" for text in (self._head(), *self.warnings))
         tables = (
-            _table(self, name).to_html(max_rows=MOST_ROWS, float_format=_SIX, border=0)
-            for name in ("rate", "queueing_delay")
+            in_html(rows, head)
+            for head, *rows in (_table(self, name) for name in ("rate", "queueing_delay"))
         )
         return "".join([*texts, *tables])
 
@@ -497,14 +498,17 @@ class LimitCycle(OnceRound):
         return tuple(f"{name}.{plain(z)}" for _, name, z in self._section.inputs)
 
 
-def _table(cycle: OnceRound, name: str) -> Any:
+def _table(cycle: OnceRound, name: str) -> list[list[str]]:
     """Mean and extremes of a variable, and of links what they carry and lose."""
     shown = {f"{how} {name}": getattr(cycle, how)[name] for how in ("mean", "least", "most")}
     if name == "queueing_delay":
         shown |= {"mean utilisation": cycle.mean.utilisation, "loss": cycle.loss}
-    named = {f"{label} [{values.units}]": values.to_series() for label, values in shown.items()}
-    frame = next(iter(named.values())).to_frame().assign(**named)[list(named)]
-    return frame.rename_axis(None)
+    sizes = {"bit/s": float(cycle.mean.rate.max()), "s": float(cycle.mean.rtt.max()), "1": 1.0}
+    rows = {n: in_units(v.values, v.units, sizes[v.units]) for n, v in shown.items()}
+    head = [f"{label} [{unit}]" for label, (unit, _) in rows.items()]
+    names = [str(n) for n in cycle.mean[name][cycle.mean[name].dims[0]].values]
+    cells = zip(names, *(texts for _, texts in rows.values()), strict=True)
+    return [["", *head], *map(list, cells)]
 
 
 @explained

@@ -23,7 +23,7 @@ from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported
 from fluidcc.base.pictures import image
 from fluidcc.base.progress import Progress
-from fluidcc.base.tables import in_columns, in_html
+from fluidcc.base.tables import in_columns, in_html, in_lines
 from fluidcc.network.patterns import near
 from fluidcc.numerics.linear.margins import Margins, told
 from fluidcc.numerics.linear.margins import margins as margins_of
@@ -648,6 +648,9 @@ class StabilityReport:
         doubts = "".join(f"; {text}" for text in self.warnings)
         verdict = self.margins.verdict
         return f"StabilityReport({verdict}, {self.regime}: {', '.join(said)}{doubts})"
+
+    def __str__(self) -> str:
+        return in_lines(rows_of(self))
 
     @property
     def certified(self) -> bool | None:

@@ -8,7 +8,6 @@ at a tick is an exact linear map of what was before, whatever the delays and per
 
 from __future__ import annotations
 
-import html
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.wiring import HEARD, LinearLaw, sources
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.tables import InTable
 from fluidcc.base.units import to_si
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws.linear import standing
@@ -391,8 +391,8 @@ def inner_loop(law: Link, load: float) -> HeldLoop:
 # --- the sampled law (25): the monodromy of a network whose rates change at ticks ---------
 
 
-@dataclass(frozen=True)
-class SampledStability:
+@dataclass(frozen=True, repr=False)
+class SampledStability(InTable):
     """Multipliers of a sampled network over one period.
 
     Attributes
@@ -425,13 +425,7 @@ class SampledStability:
         """Rate at which small deviations vanish [1/s]: -log(radius)/period."""
         return -math.log(self.radius) / self.period
 
-    def _repr_html_(self) -> str:
-        verdict = "stable" if self.stable else "unstable"
-        text = (
-            f"every {self.period:.6g} s: {verdict}, largest multiplier {self.radius:.6g}, decay "
-            f"{self.decay_rate:.4g}/s"
-        )
-        return f"<p>{html.escape(text)}</p>"
+    _shown = ("stable", "period [s]", "radius", "decay_rate [1/s]", "multipliers", "undetermined")
 
 
 @explained

@@ -15,7 +15,7 @@ from sympy import Symbol, lambdify
 
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
-from fluidcc.base.tables import in_html
+from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.network.network import require_network
 from fluidcc.network.wired import capacity_at, constant_rate, is_on, moment
 from fluidcc.symbols import e_b, packet, plain, unfold
@@ -33,7 +33,7 @@ TOLERANCE = 1e-10
 """Duality gap and residual that a solution meets, or none is given."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NumSolution:
     """Optimal rates and link prices.
 
@@ -65,14 +65,23 @@ class NumSolution:
     gap: float
     kkt: float
 
+    def _tables(self) -> list[list[list[str]]]:
+        tables = []
+        for dim, what, array in (("flow", "rate", self.rate), ("link", "price", self.price)):
+            unit, values = in_units(array.values, array.attrs.get("units", "1"), array.values.max())
+            head = [dim, what if unit == "1" else f"{what} [{unit}]"]
+            tables.append([head, *map(list, zip(array[dim].values, values, strict=True))])
+        return tables
+
+    def _quality(self) -> str:
+        return f"duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}"
+
+    def __repr__(self) -> str:
+        return "\n\n".join([*("\n".join(in_columns(t)) for t in self._tables()), self._quality()])
+
     def _repr_html_(self) -> str:
-        flows, links = (
-            [(str(name), f"{value:.6g}") for name, value in array.to_series().items()]
-            for array in (self.rate, self.price)
-        )
-        tables = in_html(flows, ("flow", "rate [bit/s]")) + in_html(links, ("link", "price"))
-        quality = f"duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}"
-        return f"{tables}<p>{quality}</p>"
+        tables = "".join(in_html(rows, head) for head, *rows in self._tables())
+        return f"{tables}<p>{self._quality()}</p>"
 
 
 @explained

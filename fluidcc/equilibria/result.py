@@ -14,7 +14,7 @@ from sympy import Float, N
 
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import UnknownName, Unsupported
-from fluidcc.base.tables import in_columns, in_html
+from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.network.wired import capacity_at
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, q_max, unfold, x_tau, y
 
@@ -210,14 +210,24 @@ class Equilibrium:
         tables = []
         for dim, names in SHOWN.items():
             some = [n for n in names if n not in MAY_BE_NONE or np.any(self._values[n] > 0)]
-            columns = {name: (*COLUMNS[name], self._values[name]) for name in some}
-            head = [dim] + [f"{n} [{u}]" if u else n for n, (_, u, _) in columns.items()]
-            rows = [head]
-            for i, label in enumerate(self._names[dim]):
-                if i < most:
-                    rows.append([label, *(_cell(v[i]) for _, _, v in columns.values())])
-            tables.append(rows)
+            labels = [n for i, n in enumerate(self._names[dim]) if i < most]
+            head, columns = [dim], [labels]
+            for name in some:
+                unit, cells = self._column(name, len(labels))
+                head.append(name if unit is None else f"{name} [{unit}]")
+                columns.append(cells)
+            tables.append([head, *map(list, zip(*columns, strict=True))])
         return tables
+
+    def _column(self, name: str, most: int) -> tuple[str | None, list[str]]:
+        """The unit and the texts of what the tables show of that name."""
+        values, unit = self._values[name][:most], COLUMNS[name][1]
+        if unit is None:
+            return None, ["yes" if v else "no" for v in values]
+        alike = [self._values[n] for n, (_, u) in COLUMNS.items() if u == unit]
+        finite = np.concatenate(alike)
+        size = 1.0 if unit == "1" else np.max(finite[np.isfinite(finite)], initial=0.0)
+        return in_units(values, unit, size)
 
     def __repr__(self) -> str:
         tables = []
@@ -238,10 +248,6 @@ class Equilibrium:
         remarks = "".join(f"<p>{escape(text)}</p>" for text in self._remarks())
         tables = [in_html(rows, head) for head, *rows in self._tables(math.inf)]
         return "".join([remarks, *tables])
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if value.dtype != bool else "yes" if value else "no"
 
 
 # --- The values that the named expressions of a law have at an equilibrium -----------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sympy import latex, sympify
+from sympy import sympify
+from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
 from fluidcc.symbols import SIGNAL_MEANING, SIGNAL_UNITS, Let, plain
@@ -64,17 +66,34 @@ def _lets(roots: list[Any]) -> list[Let]:
 # --- LaTeX ----------------------------------------------------------------------------------------
 
 
-def _latex(f: Any) -> str:
-    return str(latex(f, order="none"))
+_WORD = re.compile(r"\\[a-z]*\{[A-Za-z]*\}|\\[A-Za-z]+|([A-Za-z]{2,})")
+
+
+class _Latex(LatexPrinter):
+    """Words upright, a thin space between factors, and sums that are names in brackets."""
+
+    def _print_Symbol(self, expr: Any, style: str = "plain") -> str:
+        text = super()._print_Symbol(expr)
+        text = _WORD.sub(lambda m: rf"\mathrm{{{m[1]}}}" if m[1] else m[0], text)
+        return rf"\left({text}\right)" if " + " in text or "/" in text else text
+
+    def _print_Heaviside(self, expr: Any, exp: Any = None) -> str:
+        text = rf"\left[{self._print(expr.args[0])} > 0\right]"
+        return text if exp is None else f"{text}^{{{exp}}}"
+
+
+formula = _Latex({"order": "none", "mul_symbol": r" \, "}).doprint
 
 
 def _dot(z: Any) -> str:
-    head, _, tail = _latex(z).partition("_")
+    head, _, tail = formula(z).partition("_")
+    if "mathrm" in head:
+        return rf"\tfrac{{d}}{{dt}} \, {formula(z)}"
     return rf"\dot{{{head}}}" + (f"_{tail}" if tail else "")
 
 
 _LATEX: dict[str, Any] = {
-    "show": _latex,
+    "show": formula,
     "dot": _dot,
     "output": r"\mathrm{{{}}}",
     "equal": " &= ",
@@ -89,10 +108,14 @@ _LATEX: dict[str, Any] = {
 }
 
 
+def equations(law: Any, show: Callable[[Any], str] = formula) -> list[str]:
+    """Return the rows of a law's equations in LaTeX, aligned at &; `show` writes a formula."""
+    return list(_rows(law, **{**_LATEX, "show": show}))
+
+
 def in_latex(law: Any) -> str:
     """Return the equations of a law for Jupyter and for pages."""
-    body = " \\\\\n".join(_rows(law, **_LATEX))
-    return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"
+    return "$$\\begin{aligned}\n" + " \\\\\n".join(equations(law)) + "\n\\end{aligned}$$"
 
 
 # --- plain text -----------------------------------------------------------------------------------

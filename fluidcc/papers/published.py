@@ -18,7 +18,7 @@ import numpy as np
 
 from fluidcc.analysis.linearize import linearize
 from fluidcc.base.errors import UnknownName, Unsupported
-from fluidcc.base.tables import in_html
+from fluidcc.base.tables import in_columns, in_html
 from fluidcc.equilibria.equilibrium import one_equilibrium
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fluidcc.numerics.linear.margins import Margins
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PublishedLoop:
     """A loop of the literature.
 
@@ -65,7 +65,7 @@ class PublishedLoop:
         """Margins as published, and exact."""
         return self.published.margins(), self.exact.margins()
 
-    def _repr_html_(self) -> str:
+    def _tables(self) -> list[list[tuple[str, ...]]]:
         head = ("", "closed loop", "gain margin", "phase margin", "delay margin", "crossover")
         rows = [
             (
@@ -82,8 +82,15 @@ class PublishedLoop:
             (name, f"{self.facts[name]:.6g}" if name in self.facts else "", f"{value:.6g}")
             for name, value in self.computed.items()
         ]
+        return [[head, *rows], [("", "printed", "computed"), *facts]]
+
+    def __repr__(self) -> str:
+        about = f"{self.title}\n{self.ref}. {self.notes}"
+        return "\n\n".join([about, *("\n".join(in_columns(rows)) for rows in self._tables())])
+
+    def _repr_html_(self) -> str:
         title, about = (html.escape(text) for text in (self.title, f"{self.ref}. {self.notes}"))
-        tables = in_html(rows, head) + in_html(facts, ("", "printed", "computed"))
+        tables = "".join(in_html(rows, head) for head, *rows in self._tables())
         return f"<h4>{title}</h4><p>{about}</p>{tables}"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from fluidcc.base.arguments import shown
 from fluidcc.base.colours import COLOURS
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.tables import READ_IN
 from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.3,
 }
 
-# What is drawn for each unit: its name in the picture, and how many SI units it is.
-_SHOWN = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "bit": ("kbit", 1e3)}
 MOST = 12  # lines named in a legend
 
 
@@ -99,7 +98,7 @@ def several(names: Any, what: str) -> list[str]:
 
 def scaled(name: str, unit: str) -> tuple[str, float]:
     """Label of a quantity, with its unit if it has one, and how many SI units the unit drawn is."""
-    text, size = _SHOWN.get(unit, (unit, 1.0))
+    text, size = READ_IN.get(unit, (unit, 1.0))
     return words(name) + (f" [{text}]" if text != "1" else ""), size
 
 

@@ -44,9 +44,9 @@ def test_result_is_labelled_and_shown() -> None:
         assert (getattr(eq, name).attrs["units"], getattr(eq, name).name) == (unit, name)
     assert eq.full.dtype == bool
     assert set(eq.states["l"]) == {"q"}
-    assert all(text in eq._repr_html_() for text in ("LDCC13", "queueing_delay [s]"))
+    assert all(text in eq._repr_html_() for text in ("LDCC13", "queueing_delay [ms]"))
     lines = repr(eq).splitlines()
-    head = "flow rate [bit/s] one_way_delay [s] rtt [s] loss [1]"
+    head = "flow rate [Mbit/s] one_way_delay [ms] rtt [ms] loss [1]"
     assert " ".join(lines[0].split()) == head
     assert "... and 2 more" in lines
     assert lines[-1].split()[0] == "l"

@@ -45,7 +45,7 @@ class Ball(InTable):
         return f"{self.centre:.6g} ± {self.radius:.1e}{times}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(InTable):
     """What interval arithmetic proves of a system's roots.
 

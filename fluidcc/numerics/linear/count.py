@@ -23,7 +23,7 @@ from fluidcc.numerics.linear.roots import FEW, OnContour, Search, Searches, half
 from fluidcc.numerics.linear.wiring import Entries, core_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RootCount(InTable):
     """Roots right of the imaginary axis, on it, and at the origin.
 

@@ -169,7 +169,7 @@ def _margins(read: Any, every: Floats, stable: Any, unstable: Any) -> Margins:
     return Margins(stable=stable, unstable=unstable, **found, crossovers=every)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EigenLoci(InTable):
     """Eigenvalues of the return ratio, each row one continuous locus: `omega` [rad/s], `value`
     (rank, len(omega)).

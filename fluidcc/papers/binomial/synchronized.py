@@ -261,7 +261,7 @@ class Orbit(InTable):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Synchronized(InTable):
     """A run of the interval model, and the orbit it ends on.
 

@@ -44,7 +44,7 @@ DIGITS = 50
 """Precision of numbers in the expressions."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UndelayedSystem(InTable):
     """The equations of the undelayed network.
 
