@@ -281,8 +281,28 @@ def check_law(law: Any) -> None:
         Naming the law, the culprit and the remedy.
     """
     _check_structure(law)
+    for what, f, right in _signs(law):
+        value = float(f.subs(law.params))
+        if not math.isfinite(value) or value < 0 or (value == 0 and "positive" in right):
+            raise LawError(f"{law.name}: {what} is {value:g}; give {right}")
     if getattr(law, "utility", None) is not None:
         _check_utility(law)
+
+
+@per_structure
+def _signs(law: Any) -> list[tuple[str, Expr, str]]:
+    """What parameters alone determine, and may not be negative, or zero where it says so."""
+    time = "a time in seconds that is not negative"
+    found = [(f"the refractory time of jump {i}", j.refractory, time)
+             for i, j in enumerate(law.jumps)]  # fmt: skip
+    for i, tick in enumerate(law.ticks):
+        found.append((f"the period of tick {i}", tick.every, "a positive time in seconds"))
+        found.append((f"the phase of tick {i}", tick.phase, time))
+    for z in law.lower.keys() & law.upper.keys():
+        what = f"the upper bound of {plain(z)} less the lower one"
+        found.append((what, law.upper[z] - law.lower[z], "a lower bound that is not above"))
+    found = [(what, unfold(f), right) for what, f, right in found]
+    return [one for one in found if one[1].free_symbols <= {*law.params}]
 
 
 @per_structure
@@ -353,17 +373,6 @@ def _check_places(law: Any) -> None:
             raise LawError(
                 f"{law.name}: the condition of jump {i} is {shown(j.when)}, which never changes; "
                 f"give one of states"
-            )
-    for i, tick in enumerate(law.ticks):
-        if tick.every.is_number and not tick.every.is_positive:
-            raise LawError(
-                f"{law.name}: the period of tick {i} is {tick.every}; give a positive time in "
-                f"seconds"
-            )
-        if tick.phase.is_number and not tick.phase.is_nonnegative:
-            raise LawError(
-                f"{law.name}: the phase of tick {i} is {tick.phase}; give a time in seconds that "
-                f"is not negative"
             )
     for name in law.out:
         if name not in law.outputs:

@@ -155,9 +155,10 @@ def exactly(kind: str, f: Expr, point: Mapping[Symbol, Expr]) -> bool | None:
         if surely.all() or not maybe.any():
             return bool(surely.all())
     numbers = (number for v in point.values() for number in v.atoms(Rational))
-    long = any(max(abs(number.p), number.q) > 1000 for number in numbers)
-    if short(f)[1] or (long and any(g.exp.free_symbols for g in f.atoms(Pow))):
-        return None  # SymPy would write the powers out
+    size = max((max(abs(number.p), number.q) for number in numbers), default=0)
+    rational = f.is_rational_function() and all(v.is_Rational for v in point.values())
+    if short(f)[1] or (size > 1000 and not rational):
+        return None  # SymPy would write powers out, and halve angles without end
     return kind in (">=", "==") if is_zero(f.subs(point)) else None
 
 

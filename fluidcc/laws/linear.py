@@ -21,6 +21,7 @@ from sympy import (
     eye,
     floor,
     sign,
+    true,
 )
 from sympy.core.relational import Relational
 
@@ -322,7 +323,7 @@ def at_rest(
     >>> at_rest(fc.LDCC, given={pi: 0}, eliminate=e).A.shape
     (1, 1)
     """
-    found = list(standstills(law, Steady(True, given=given or {}, eliminate=eliminate)))
+    found = list(standstills(law, Steady(true, given=given or {}, eliminate=eliminate)))
     if len(found) != 1:
         number = "no branch" if not found else f"{len(found)} branches"
         raise Unsupported(

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from sympy import Expr, Symbol, sympify
+from sympy import Expr, Symbol
 
 from fluidcc.base.arguments import explained_class, flag, shown
 from fluidcc.base.errors import LawError
@@ -260,5 +260,7 @@ class Steady:
     eliminate: Symbol | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "relation", sympify(self.relation))
+        object.__setattr__(self, "relation", expression(self.relation, "relation of a Steady"))
+        if not isinstance(self.eliminate, Symbol | None):
+            raise LawError(f"eliminate of a Steady is {shown(self.eliminate)}; give a symbol")
         object.__setattr__(self, "given", frozen(self.given, "given of a Steady"))

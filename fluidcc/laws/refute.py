@@ -17,6 +17,7 @@ from sympy import (
     Integer,
     Rational,
     Symbol,
+    exp,
 )
 
 from fluidcc.laws.algebra import Condition
@@ -25,10 +26,11 @@ from fluidcc.laws.cover import Enclosing, exact_near, stands
 Point = dict[Symbol, Expr]
 """A value for each symbol, exactly."""
 
-DIGITS = 50
+DIGITS = 1000
 _DECADES = (1.0, 6.0, 30.0, 120.0)
 _EACH = 120  # random points of each
 _TRIES = 12  # of those that floats leave open
+_FAR = *(Rational(10) ** k for k in (10, 30, 100)), *(exp(k) for k in (1500, 10_000, 100_000))
 
 
 def fits(symbol: Symbol, value: Expr) -> bool:
@@ -38,6 +40,11 @@ def fits(symbol: Symbol, value: Expr) -> bool:
 
 def _exact(x: float) -> Expr:
     return Rational(*Fraction(float(x)).as_integer_ratio())
+
+
+def _spread(found: list[int]) -> list[int]:
+    """Return a few of many: the first ones, and some of the others."""
+    return [*found[: _TRIES // 2], *found[_TRIES // 2 :: max(1, 2 * len(found) // _TRIES)]]
 
 
 @dataclass
@@ -115,9 +122,15 @@ class Hunt:
             some = np.broadcast_to(some, len(points))
             self.open += [
                 dict(zip(self.symbols, map(_exact, points[i]), strict=True))
-                for i in [i for i in simple if some[i]][:_TRIES]
+                for i in _spread([i for i in simple if some[i]])
             ]
         return self.first(iter(self.open))
+
+    def far(self) -> Iterator[Point]:
+        """Yield points towards the ends of the domain, some beyond what floats can hold."""
+        for size, *ways in product(_FAR, *([(1, -1)] * len(self.symbols))):
+            values = zip(self.symbols, (size**way for way in ways), strict=True)
+            yield {s: v if fits(s, v) else -v for s, v in values}
 
     def agreed(self) -> int:
         """Return at how many of the points that floats leave open the gap is 0 to `DIGITS` digits

@@ -264,6 +264,10 @@ class FinalState:
                 "give a result of simulate() as it was returned, or as read from its NetCDF file"
             )
         found = cls(*_read_back(values["final_state"]))
+        if "time" not in ds.coords:
+            raise InvalidInput(
+                "restart has no times of samples; give a result of simulate() as it was returned"
+            )
         last = float(ds["time"].max())
         if last > found.time * (1 + 1e-9):
             raise InvalidInput(

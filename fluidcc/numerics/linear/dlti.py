@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from html import escape
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -546,7 +547,7 @@ class DelayLTI:
 
     def __mul__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
         if np.isscalar(other):
-            other = float(other) * np.eye(self.n_inputs)  # type: ignore[arg-type]
+            other = number(other, "the factor") * np.eye(self.n_inputs)
         first = _lifted(other, (self.n_inputs, 0))
         if first.n_outputs != self.n_inputs:
             raise InvalidInput(
@@ -565,8 +566,17 @@ class DelayLTI:
 
     def __rmul__(self, other: ArrayLike) -> DelayLTI:
         if np.isscalar(other):
-            other = float(other) * np.eye(self.n_outputs)  # type: ignore[arg-type]
+            other = number(other, "the factor") * np.eye(self.n_outputs)
         return _lifted(other, (0, self.n_outputs)) * self
+
+    def __matmul__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
+        return self * other
+
+    def __rmatmul__(self, other: ArrayLike) -> DelayLTI:
+        return other * self
+
+    def __pow__(self, times: int) -> DelayLTI:
+        return reduce(mul, [self] * whole(times, "the power of a block", least=1, most=100))
 
     def __add__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
         return self._plus(other, 1.0)

@@ -433,7 +433,7 @@ def delayed_terms(
             raise InvalidInput(f"a term of the equation is {shown(term)}; give a pair (A_k, delay)")
         part, delay = (
             np.atleast_2d(matrix(term[0], "A_k")),
-            number(term[1], "the delay of A_k", least=0.0),
+            number(term[1], "the delay of A_k", "a time in seconds, not negative", least=0.0),
         )
         if A.shape != (n, n) or part.shape != (n, n):
             raise InvalidInput(

@@ -31,6 +31,8 @@ def test_interconnections_are_those_of_transfer_functions() -> None:
     for system, value in (
         (fc.DelayLTI.transfer([2, 3, 5], [1, 4, 6], 0.3), second),
         (g * h, a * b),
+        (np.eye(1) @ g @ h @ [[1.0]], a * b),
+        (g**3, a**3),
         (g + h, a + b),
         (g - h, a - b),
         (-g, -a),
