@@ -249,10 +249,15 @@ def _cluster(
         at = centre if steps.min() < 1e-11 else centre + sums[0]
         one, _ = newton(pencil, np.array([at]), np.empty(0, complex), 4)
         return [(_upper(complex(one[0])), 1)]
-    variance = sums[1] / count - (sums[0] / count) ** 2
-    apart, _ = newton(pencil, centre + _from_sums(sums), np.empty(0, complex), 8)
-    if not np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5:
-        apart = centre + _from_sums(sums)
+    apart, steps = centre + _from_sums(sums), np.empty(count)
+    for _ in range(30):  # each away from the others (Ehrlich and Aberth)
+        for i in range(count):
+            apart[[i]], steps[[i]] = newton(pencil, apart[[i]], np.delete(apart, i), 3)
+        if steps.max() < 1e-12:
+            break
+    gaps = np.abs(apart[:, None] - apart) + np.diag(np.full(count, np.inf))
+    if not (steps * np.abs(apart) < 0.05 * gaps.min(axis=1)).all():
+        return []
     # the mirror images of roots that are in this circle too
     below = apart.imag < -1e-9 * abs(centre)
     return [(_upper(complex(root)), 1) for root in apart[~below]]
@@ -428,7 +433,7 @@ class Search:
         whole = joined(A, B, C, D - np.eye(len(lags)))
         with suppress(np.linalg.LinAlgError):
             told = np.abs(np.linalg.inv(whole)) @ np.abs(whole)
-            if told.sum(axis=1).max(initial=0.0) < 1 / SINGULAR:
+            if min(told.sum(axis=1).max(), np.abs(np.linalg.eigvals(told)).max()) < 1 / SINGULAR:
                 return np.empty(0, complex)
         around = np.linalg.pinv(np.eye(len(lags)) - D)
         size = np.abs(A) + np.abs(B) @ np.abs(around) @ np.abs(C)

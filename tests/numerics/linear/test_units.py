@@ -171,6 +171,18 @@ def test_multiple_roots_of_delay_equations_in_every_unit(times: int, gain: float
         judged(fc.DelayLTI.retarded(np.zeros((5, 5)), (alike, 1 / time)), both * time, 4)
 
 
+@pytest.mark.parametrize("coupling", [0.0, 1e-6, 1e-3])
+def test_loops_that_hardly_hear_one_another_are_told_apart(coupling: float) -> None:
+    late = -1.2 * np.eye(10) + coupling * (np.eye(10, k=1) + np.eye(10, k=-1))
+    values = np.linalg.eigvalsh(late)
+    exact = np.concatenate([lambertw(a, [0, -1, 1, -2]) for a in values])
+    judged(fc.DelayLTI.retarded(np.zeros((10, 10)), (late, 1.0)), exact, 20)
+
+
+def test_poles_over_eighteen_decades() -> None:
+    judged(transfer([1], np.poly(poles := -(10.0 ** np.linspace(-9, 9, 19)))), poles + 0j, 19)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_roots_are_the_poles_in_every_unit_of_the_states(seed: int) -> None:
     rng = np.random.default_rng(seed)
