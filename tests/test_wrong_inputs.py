@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import symbols
+from sympy import Function, symbols
 
 import fluidcc
 from fluidcc.base import errors
@@ -314,6 +314,19 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
      ["Mine: the upper bound of x less the lower one is -2", "give a lower bound that is not"]),
     (lambda: jump(when=fc.symbols.pi, refractory=-1 / g), errors.LawError,
      ["Mine: the refractory time of jump 0 is -1", "give a time in seconds that is not negative"]),
+    (lambda: api.simulate(net(), 1.0, restart=run().isel(time=slice(0))), errors.InvalidInput,
+     ["restart has no times of samples", "give a result of simulate()"]),
+    (lambda: api.plot.timeseries(run().isel(time=slice(0))), errors.InvalidInput,
+     ["the result is", "give the Dataset"]),
+    (lambda: dde(dense_output=True).sol("x"), errors.InvalidInput,
+     ["t is 'x'", "give a time, or a vector of times"]),
+    (lambda: dde(history=run()), errors.InvalidInput, ["history is", "give a finite number"]),
+    (lambda: api.Let("v", dde()), errors.LawError, ["is DdeResult(", "give an expression"]),
+    (lambda: api.solve_dde({symbols("f", cls=Function)(x): x}, (0, 1), 1.0, args=3),
+     errors.InvalidInput, ["args must name parameters of equations", "{beta: 0.2, ...}"]),
+    (lambda: api.solve_dde({symbols("f", cls=Function)(x): x}, (0, 1), 1.0, events=3),
+     errors.InvalidInput, ["events is 3", "give them in a list"]),
+    (lambda: lag().margins(1j), errors.UnknownName, ["no channel 1j", "there are u0"]),
     (lambda: lag() ** 0.5, errors.InvalidInput,
      ["the power of a block is 0.5", "give a whole number from 1 to 100"]),
     (lambda: lag() * 1j, errors.InvalidInput, ["the factor is 1j", "give a finite number"]),

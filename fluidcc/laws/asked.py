@@ -67,11 +67,10 @@ def without_functions(
             return And(*map(rename, f.args), evaluate=False)
         if isinstance(f, Relational):
             return f.func(*map(rename, f.args), evaluate=False)
-        # Derivatives first: the function inside them would otherwise be replaced alone.
-        for atom in sorted(
-            names, key=lambda a: -a.count_ops() - 10 * isinstance(a, (Derivative, Subs))
-        ):
-            f = f.xreplace({atom: names[atom]})
+        # The outer ones first: what is inside them would otherwise be replaced alone.
+        for kind in (Subs, Derivative, AppliedUndef):
+            for atom in sorted(names, key=lambda a: -a.count_ops()):
+                f = f.xreplace({atom: names[atom]}) if isinstance(atom, kind) else f
         return f
 
     places = {(g.func, *map(rename, g.args)) for atom in names for g in atom.atoms(AppliedUndef)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any
 
@@ -126,9 +126,9 @@ class Equations(System):
             if given.get(place) is None:
                 continue
             listed = given[place]
-            if callable(listed) or isinstance(listed, Expr | Eq) or _with_options(listed):
+            if isinstance(listed, Expr | Eq) or _with_options(listed):
                 listed = [listed]
-            given[place] = listed = list(listed)
+            given[place] = listed = list(numeric.listed(place, listed))
             for i, one in enumerate(listed):
                 if place == "jumps" and isinstance(one, tuple | list) and len(one) == 2:
                     one = one[0]
@@ -192,7 +192,7 @@ class Equations(System):
         free = set().union(*(f.free_symbols for f in every))
         symbols = free - {self.t, *self.now, *self.then, *self.held.modes}
         if not isinstance(args, Mapping):
-            if len(args) > 0:
+            if args is not None and (not isinstance(args, Sized) or len(args) > 0):
                 raise InvalidInput("args must name parameters of equations: {beta: 0.2, ...}")
             args = {}
         named = {str(p): value for p, value in args.items()}

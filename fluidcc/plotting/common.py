@@ -59,7 +59,7 @@ def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> li
 
 def require_result(ds: Any) -> None:
     """Refuse what is no dataset of a run."""
-    if not hasattr(ds, "data_vars") or "time" not in ds.dims:
+    if not hasattr(ds, "data_vars") or not ds.sizes.get("time"):
         raise InvalidInput(
             f"the result is {shown(ds)}; give the Dataset that fluidcc.simulate returns"
         )

@@ -264,7 +264,7 @@ class FinalState:
                 "give a result of simulate() as it was returned, or as read from its NetCDF file"
             )
         found = cls(*_read_back(values["final_state"]))
-        if "time" not in ds.coords:
+        if "time" not in ds.coords or not ds["time"].size:
             raise InvalidInput(
                 "restart has no times of samples; give a result of simulate() as it was returned"
             )

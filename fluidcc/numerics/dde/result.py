@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.dde.functions import Array, returned
@@ -74,7 +75,9 @@ class DdeSolution:
         """
         if side not in ("right", "left"):
             raise InvalidInput(f'side must be "right" or "left", not {side!r}.')
-        times = np.atleast_1d(np.asarray(t, dtype=float))
+        times = np.atleast_1d(numbers(t, "t", "a time, or a vector of times"))
+        if times.ndim > 1:
+            raise InvalidInput(f"t has shape {times.shape}; give a time, or a vector of times")
         slack = 64 * np.finfo(float).eps * max(abs(self.t_max), abs(self.t_min))
         latest = times.max(initial=-np.inf)
         if not latest <= self.t_max + slack:
@@ -208,9 +211,11 @@ class DdeResult(InTable):
         row: Array = self.y[self.rows[str(variable)]]
         return row
 
+    __iter__ = None  # it is no sequence
+
     def __getitem__(self, name: str) -> Any:
         """``result["t"]`` is ``result.t``, as with SciPy's results."""
-        if name.startswith("_") or not hasattr(self, name):
+        if not isinstance(name, str) or name.startswith("_") or not hasattr(self, name):
             raise KeyError(name)
         return getattr(self, name)
 

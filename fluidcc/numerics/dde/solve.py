@@ -395,7 +395,7 @@ def _start(history: Any, t0: float) -> Array:
 def _is_complex(value: Any) -> bool:
     try:
         return np.iscomplexobj(value)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError):  # rows of different lengths, or no numbers
         return False
 
 
@@ -485,12 +485,12 @@ def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
 def _watchers(
     events: Any, jumps: Any, switches: Any, t0: float, tf: float, n: int, args: int
 ) -> tuple[list[Watcher], list[Function], list[tuple[float, int, int]]]:
-    watchers = [_watcher(s.EVENT, i, g, args) for i, g in enumerate(_listed("events", events))]
-    for i, g in enumerate(_listed("switches", switches)):
+    watchers = [_watcher(s.EVENT, i, g, args) for i, g in enumerate(listed("events", events))]
+    for i, g in enumerate(listed("switches", switches)):
         watchers.append(_watcher(s.SWITCH, i, g, args))
     changes: list[Function] = []
     known: list[tuple[float, int, int]] = []
-    for i, jump in enumerate(_listed("jumps", jumps)):
+    for i, jump in enumerate(listed("jumps", jumps)):
         try:
             when, change = jump
         except (TypeError, ValueError):
@@ -518,7 +518,7 @@ def _times(when: Any, what: str, t0: float, tf: float) -> list[float]:
     return times.tolist()
 
 
-def _listed(what: str, given: Any) -> Iterable[Any]:
+def listed(what: str, given: Any) -> Iterable[Any]:
     if given is None:
         return ()
     if callable(given):

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.errors import InvalidInput
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
 from fluidcc.numerics.linear.count import counted
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.roots import Searches
-from fluidcc.numerics.linear.wiring import Entries
+from fluidcc.numerics.linear.wiring import Entries, indices
 
 READ = (
     "gain_above", "gain_below", "gain_nearest", "phase_nearest", "delay", "modulus", "ms", "mt",
@@ -267,16 +267,7 @@ def eigenloci(
 
 def one_channel(loop: Any, channel: str | int) -> Any:
     """The scalar loop of one channel with all others closed."""
-    if isinstance(channel, str):
-        if channel not in loop.inputs:
-            raise UnknownName(
-                f"there is no channel {channel!r}; there are {', '.join(loop.inputs)}"
-            )
-        channel = int(loop.inputs.index(channel))
-    if not 0 <= channel < loop.n_inputs:
-        raise UnknownName(
-            f"there is no channel {channel}; they are numbered from 0 to {loop.n_inputs - 1}"
-        )
+    (channel,) = indices([channel], loop.inputs, "channel")
     back = -np.eye(loop.n_inputs)
     back[channel, channel] = 0.0
     return loop.connect(back).select(outputs=channel, inputs=channel)
