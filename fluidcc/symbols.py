@@ -50,12 +50,12 @@ from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import LawError
 
 __all__ = [
-    "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "OUTPUT_MEANING", "OUTPUT_UNITS", "REPORTING",
-    "RTT", "SIGNAL_MEANING", "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let",
-    "c", "crossing", "e", "e_b", "edot", "expression", "factors", "imported", "noise",
-    "nonnegative", "numpy_function", "offer_max", "offer_min", "packet", "pi", "plain",
-    "positive", "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau",
-    "y",
+    "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "OF_FLOWS", "OUTPUT_MEANING", "OUTPUT_UNITS",
+    "REPORTING", "RTT", "SIGNAL_MEANING", "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS",
+    "SUDDEN", "Let", "c", "crossing", "e", "e_b", "edot", "expression", "factors", "imported",
+    "noise", "nonnegative", "numpy_function", "offer_max", "offer_min", "packet", "pi", "plain",
+    "positive", "price", "q_max", "raises", "reports", "symbols_of", "t", "trip_max",
+    "trip_mean", "unfold", "x_tau", "y",
 ]  # fmt: skip
 
 positive = partial(symbols, positive=True)
@@ -92,7 +92,9 @@ noise = Symbol(
 y = nonnegative("y")  # arrival rate [bit/s]
 c = positive("c")  # capacity [bit/s]
 q_max = positive(r"q_{\max}")  # buffer / capacity, the longest queueing delay [s]
-crossing = nonnegative("crossing")  # how many flows that are on cross the link
+# And of the flows that are on and cross it: how many there are, and the longest and the mean round
+# trip between it and their sources, without queues [s].
+crossing, trip_max, trip_mean = OF_FLOWS = nonnegative("crossing trip_max trip_mean")
 
 SOURCE_INPUTS = (
     e,
@@ -117,7 +119,7 @@ SUDDEN = (
     x_tau,
 )  # of them those that data bring, and that may jump where the rates of sources do
 SOURCE_OUTPUTS = ("rate",)
-LINK_INPUTS = (y, c, q_max, t, crossing)
+LINK_INPUTS = (y, c, q_max, t, *OF_FLOWS)
 REPORTING = ("factor", "raise", "reports")
 LINK_OUTPUTS = ("loss", "mark", "price", "drop", "offer", *REPORTING)
 
@@ -137,6 +139,7 @@ SIGNAL_UNITS = {
     offer_max: "bit/s",
     **dict.fromkeys((*factors, *reports, noise, crossing), "1"),
     **dict.fromkeys(raises, "bit/s"),
+    **dict.fromkeys((trip_max, trip_mean), "s"),
 }
 
 SIGNAL_MEANING = {
@@ -154,6 +157,8 @@ SIGNAL_MEANING = {
     offer_min: "smallest rate that a router on the path offers",
     offer_max: "largest rate that a router on the path offers",
     crossing: "number of flows that cross the link",
+    trip_max: "longest round trip to a source of these flows, without queues",
+    trip_mean: "mean round trip to the sources of these flows, without queues",
     noise: "random number of mean 0 and variance 1",
     **dict.fromkeys(factors, "factor that a router asks for"),
     **dict.fromkeys(raises, "amount that a router adds to the rate"),

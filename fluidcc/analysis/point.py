@@ -277,8 +277,8 @@ def link_inputs(point: Point) -> Any:
         if crossed.all()
         else np.where(crossed.reshape(-1, *[1] * (point.c.ndim - 1)), point.y, point.c / 2)
     )
-    known = {y: arriving, "c": point.c, "q_max": point.q_max, "t": zero, "crossing": zero}
-    return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
+    known = {y: arriving, "c": point.c, "q_max": point.q_max}  # who knows more has no equilibrium
+    return np.array([known.get(s, known.get(plain(s), zero)) for s in LINK_INPUTS])
 
 
 @once

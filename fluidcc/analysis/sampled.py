@@ -38,6 +38,8 @@ from fluidcc.links.paqm import (
     T_s,
     aim,
     dT,
+    given_R,
+    given_T,
     measured,
     q,
     q0,
@@ -125,7 +127,11 @@ def explicit_loop(net: Network, flows: Sequence[FlowSpec], at: float) -> tuple[H
             "moves; let them have more"
         )
     among = sum(len(rates) - 1 for (_, _, obeys), rates in found.items() if obeys is not None)
-    return _feedback_loop(net, classes, filled, at), among
+    trips = {
+        link.name: [2 * _way(net, f, link.name) for f in flows if link.name in f.route]
+        for link in filled
+    }
+    return _feedback_loop(net, classes, filled, trips, at), among
 
 
 def _rates(net: Network, flows: Sequence[FlowSpec], at: float) -> list[float]:
@@ -207,16 +213,33 @@ def _wish(old_rate: bool) -> Any:
     return lambdify([T_ECF, R], [new.diff(z).subs(c, 1) for z in (q, rate)])
 
 
-def _gains(law: Link) -> tuple[float, float]:
+def _period(link: LinkSpec, trips: Sequence[float]) -> float:
+    """T_ECF, given or by (4) from the round trips to the sources [s]."""
+    own = link.law.params
+    by_4 = own[dT] * math.ceil((max(trips) + own[T_s]) / own[dT] - 1e-9)
+    return float(own[given_T] or by_4)
+
+
+def _gains(link: LinkSpec, trips: Sequence[float]) -> tuple[float, float]:
     """Of a router's factor: by its queue now, and by its queue T_s ago [1/s]."""
-    own = law.params
-    by_queue, by_rate = _wish(R in own)(own[T_ECF], own.get(R, 0.0))
+    own = link.law.params
+    mean = own.get(given_R) or sum(trips) / len(trips)
+    by_queue, by_rate = _wish(given_R in own)(_period(link, trips), mean)
     measured_by = (float(by_rate) - 1.0) / own[T_s]  # r'/r, and r by the change of the queue
     return float(by_queue) + measured_by, -measured_by
 
 
+def _way(net: Network, f: FlowSpec, link: str) -> float:
+    """Delay from a source to a link, without queues [s]."""
+    return f.access_delay + sum(net.links[name].delay for name in f.route[: f.route.index(link)])
+
+
 def _feedback_loop(
-    net: Network, classes: list[_Class], filled: list[LinkSpec], at: float
+    net: Network,
+    classes: list[_Class],
+    filled: list[LinkSpec],
+    trips: Mapping[str, Sequence[float]],
+    at: float,
 ) -> HeldLoop:
     from scipy.linalg import null_space
 
@@ -234,10 +257,12 @@ def _feedback_loop(
             for (source, delay), gain in arrivals(name).items():
                 if source == k:
                     paths.append(Path(i, j, gain / capacity_at(net.links[name], at), told + delay))
-        law = net.links[obeys].law
-        for gain, delay in zip(_gains(law), (0.0, law.params[T_s]), strict=True):
+        link = net.links[obeys]
+        gains = _gains(link, trips[obeys])
+        for gain, delay in zip(gains, (0.0, link.law.params[T_s]), strict=True):
             measurements.append(Measurement(j, place[obeys], one.rate * gain, delay))
-    periods = [net.links[str(classes[k].obeys)].law.params[T_ECF] for k in moving]
+    obeyed = [str(classes[k].obeys) for k in moving]
+    periods = [_period(net.links[name], trips[name]) for name in obeyed]
     shared = np.array([[float(name in classes[k].route) for k in moving] for name in place])
     # changes of rates that no filled router sees
     return HeldLoop(

@@ -35,10 +35,10 @@ from fluidcc.laws.switches import Collector, mode_symbol
 from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import (
+    OF_FLOWS,
     REPORTING,
     SOURCE_INPUTS,
     c,
-    crossing,
     plain,
     q_max,
     t,
@@ -275,7 +275,7 @@ def _event(
 
 #: order of a source's signals in the workspace, and of a link's
 SOURCE_ROWS = tuple(plain(signal) for signal in SOURCE_INPUTS)
-LINK_ROWS = ("y", "c", "q", "q_max", "t", "crossing")
+LINK_ROWS = ("y", "c", "q", "q_max", "t", *map(plain, OF_FLOWS))
 LINK_OUT = ("mark", "price", "drop", "offer", *REPORTING)
 
 #: a switch this near to 0, relative to its terms, is a tie, and keeps its mode: rounding must not
@@ -331,7 +331,7 @@ def law_names(
     """Return the text of each symbol of a law: its states, its signals in the order of the rows,
     its parameters.
     """
-    rows = (y, c, law.queue, q_max, t, crossing) if isinstance(law, Link) else SOURCE_INPUTS
+    rows = (y, c, law.queue, q_max, t, *OF_FLOWS) if isinstance(law, Link) else SOURCE_INPUTS
     symbols, texts = (*_own_states(law), *law.params, *rows), [*states, *params, *signals]
     return {s: text for s, text in zip(symbols, texts, strict=True) if s is not None}
 

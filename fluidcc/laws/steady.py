@@ -35,10 +35,10 @@ from fluidcc.base.errors import Unsupported
 from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Steady, Structure, per_structure
 from fluidcc.symbols import (
+    OF_FLOWS,
     REPORTING,
     RTT,
     SOURCE_INPUTS,
-    crossing,
     e,
     edot,
     offer_max,
@@ -229,7 +229,7 @@ def _past_the_data(law: Law) -> str:
     used = {s for _, f in law.expressions() for s in symbols_of(f)}
     if {*REPORTING} & {*law.out}:
         return "tells sources something past the data"
-    if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_max) :], crossing}:
+    if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_max) :], *OF_FLOWS}:
         return "knows more than data carry"
     return ""
 

@@ -24,8 +24,10 @@ sources to multiply their rates by MD = r'/r, else to raise each by AI = (r' - r
 within (0.96, 1/0.96) five times in a row, nothing would change any more whoever has what; then MD
 is `forced`, once.
 
-By (4) T_ECF is the longest round trip to a source and T_s, `fluidcc.formulas.ecf.period`; here both
-are given, 160 and 140 ms by default, and a run warns where a source is farther than that.
+By (4) T_ECF is the longest round trip to the sources of the flows that are on and T_s, rounded up
+to a multiple of dT; the router looks when it begins to measure, at first when nobody is on. R is
+the mean of these round trips. Either may be given instead: a run warns where a source is farther
+than a given T_ECF.
 
 The limit of (11) is lost; here there is none, but for `AI_max`.
 
@@ -35,12 +37,12 @@ in a row is taken to mean that both loops rest, so that a link that nobody fills
 
 from __future__ import annotations
 
-from sympy import Expr, Heaviside, Max, Min, Rational
+from sympy import Expr, Heaviside, Max, Min, Rational, ceiling
 
 from fluidcc.laws import Link, Tick, extended
 from fluidcc.links.droptail import DropTail
 from fluidcc.links.red import dropping
-from fluidcc.symbols import Let, c, crossing, nonnegative, positive, y
+from fluidcc.symbols import Let, c, crossing, nonnegative, positive, trip_max, trip_mean, y
 
 __all__ = ["PAQM", "PAQMECF", "PAQMECF2", "V1", "V2", "PAQMDrop", "measured"]
 
@@ -91,39 +93,44 @@ seen = nonnegative("S")  # what came in the last part of the period, so far [bit
 rests = nonnegative("rests")  # periods in a row in which nothing changed
 T_ECF, T_s, R, aim, calm, forced, AI_max = positive("T_ECF T_s R aim calm forced AI_max")
 
+given_T, given_R = nonnegative("T_ECF R")  # 0: by (4), and the mean
+period = positive("T")  # to the next report but one, once it is measured; then to the next one
+_by_4 = given_T + (1 - Heaviside(given_T, 0)) * dT * ceiling((trip_max + T_s) / dT - 1e-9)
+_trip = given_R + (1 - Heaviside(given_R, 0)) * trip_mean
+
 measured = Let("r", seen / T_s)  # (5)
 STALLS = 5  # periods in a row
 
 
 def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
     """Add to the inner loop an outer loop that wants the rate `wanted` next."""
-    want = Let("r'", Max(wanted, 0))
+    old = {given_R: 0} if wanted.has(R) else {}  # the round trip for which the old rate comes on
+    want = Let("r'", Max(wanted.xreplace({T_ECF: period, R: _trip}), 0))
     share = Let(
         "r'/r", want / Max(measured, c / 1000)
     )  # of a link that is all but idle nothing is asked
     rest = Let("k", Heaviside(share - calm, 0) * Heaviside(1 / calm - share, 0))
     more = Max(want - measured, 0) / (2 * Max(crossing, 1))
     stall = Let("s", rest * Heaviside(rests - STALLS + Rational(3, 2), 0))
-    params = {T_ECF: 0.16, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.95, AI_max: 1e30}
-    old = {R: 0.02} if wanted.has(R) else {}  # the round trip for which the old rate comes on
+    params = {given_T: 0, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.95, AI_max: 1e30}
     return extended(
         PAQMDrop,
         name,
-        flow={seen: y, factor: 0, rise: 0, count: 0, rests: 0},
+        flow={seen: y, factor: 0, rise: 0, count: 0, rests: 0, period: 0},
         out={"factor": factor, "raise": rise, "reports": count},
         params={**params, **old},
         units={
             seen: "bit",
             **dict.fromkeys((rise, AI_max), "bit/s"),
             **dict.fromkeys((factor, count, rests, calm, forced), "1"),
-            **dict.fromkeys((T_ECF, T_s, aim, *old), "s"),
+            **dict.fromkeys((given_T, T_s, aim, period, *old), "s"),
         },
-        initial={seen: 0, factor: 1, rise: 0, count: 0, rests: 0},
+        initial={seen: 0, factor: 1, rise: 0, count: 0, rests: 0, period: 1},
         ticks=(
             *PAQMDrop.ticks,
-            Tick(every=T_ECF, phase=T_ECF - T_s, update={seen: 0}),
             Tick(
-                every=T_ECF,
+                every=period,
+                phase=_by_4,
                 update={
                     factor: stall * forced + (1 - stall) * Min(share, 1),  # (10)
                     rise: (1 - stall) * Min(more, AI_max),  # (11)
@@ -131,6 +138,8 @@ def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
                     rests: (1 - stall) * rest * (rests + 1),
                 },
             ),
+            # the latter, that the report comes first where T_ECF is T_s, as nobody is on
+            Tick(every=_by_4, phase=_by_4 - T_s, update={seen: 0, period: _by_4}),
         ),
         ref=ref,
         about=about,
@@ -140,13 +149,14 @@ def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
             rise: "increase told to sources",
             count: "reports so far",
             rests: "periods in a row in which nothing changed",
-            T_ECF: "period of reports",
+            given_T: "period of reports; 0: by (4)",
+            period: "period of reports now",
             T_s: "part of it in which the rate is measured",
             aim: "queueing delay wanted by the reports",
             calm: "factor within which nothing changes",
             forced: "factor told after a calm, so that rates become fair",
             AI_max: "largest increase told to sources",
-            R: "mean round trip",
+            given_R: "mean round trip; 0: that of the flows that are on",
         },
     )
 

@@ -128,10 +128,12 @@ def _hasty(at: Layout) -> list[str]:
     said = []
     for name, link in at.net.links.items():
         law = link.law
-        period = next((t.every for t in law.ticks if law.out.get("reports") in t.update), None)
-        if period is None or not period.free_symbols <= {*law.params}:
+        held = next((t.every for t in law.ticks if law.out.get("reports") in t.update), RTT)
+        period = next((t.update[held] for t in law.ticks if held in t.update), held)
+        fixed, late = period.subs(law.params), dict[str, float]()
+        if fixed.free_symbols:  # it does not report, or follows what it knows
             continue
-        every, late = float(period.subs(law.params)), dict[str, float]()
+        every = float(fixed)
         for f in at.flows:
             if name in f.route and used(f.law) & {*reports}:
                 before = f.route[: f.route.index(name)]
@@ -141,12 +143,17 @@ def _hasty(at: Layout) -> list[str]:
         if late:
             worst = max(late, key=late.__getitem__)
             more = f" (and so for {len(late) - 1} more)" if len(late) > 1 else ""
-            larger = " and ".join(sorted(map(plain, period.free_symbols)))
+            own = {*law.params} & period.free_symbols
+            larger = " and ".join(
+                sorted(plain(z) for z in own if period.subs({**law.params, z: z}).has(z))
+            )
+            kept = {z: period.subs({**law.params, z: z}) for z in law.params}
+            larger = " and ".join(sorted(plain(z) for z, f in kept.items() if f.has(z)))
             said.append(
                 f"link {name!r} ({law.name}) reports every {every:.4g} s, before what flow "
                 f"{worst!r} makes of a report reaches it, {late[worst]:.4g} s later{more}: give it "
                 f"a larger {larger}, such as the longest of these times and that in which it "
-                "measures, (4) of the ECF paper"
+                "measures, (4) of the ECF paper, by which it goes where none is given"
             )
     return said
 

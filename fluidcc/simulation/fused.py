@@ -25,7 +25,7 @@ from fluidcc.numerics.compiling import load_text, source_hash
 from fluidcc.numerics.fluid import calls
 from fluidcc.simulation.fused_text import step_text
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
-from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min
+from fluidcc.symbols import OF_FLOWS, REPORTING, SOURCE_INPUTS, offer_min
 
 MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well
 MOST_LINKS = 4
@@ -121,7 +121,7 @@ def _refusal(at: Layout) -> str:
 @lru_cache(maxsize=4096)
 def _strange(law: Law) -> str:
     """What a fused step does not take of a law."""
-    heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}
+    heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], *OF_FLOWS}
     told = isinstance(law, Link) and {*law.out} & {"offer", *REPORTING}
     return "tells or hears more than data carry" if told or used(law) & heard else ""
 

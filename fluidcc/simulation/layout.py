@@ -20,11 +20,11 @@ from fluidcc.network.network import Network, require_network
 from fluidcc.network.specs import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.symbols import (
+    OF_FLOWS,
     REPORTING,
     SOURCE_INPUTS,
     SUDDEN,
     Let,
-    crossing,
     e,
     e_b,
     offer_max,
@@ -103,7 +103,7 @@ class Layout:
     told: list[list[int]] = field(default_factory=list)
     # by flow: how many offers it compares with those before them
     rivals: list[int] = field(default_factory=list)
-    counted: bool = False  # some link's law knows how many flows cross it
+    counted: bool = False  # some link's law knows of the flows that cross it
     refit: bool = False
     echo: bool = False  # some rate follows at once what comes back: no state smooths it
     locate: bool = True
@@ -318,7 +318,7 @@ def _tellers(at: Layout) -> None:
     what data carry.
     """
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
-    at.counted = any(crossing in used(g.law) for g in at.link_groups)
+    at.counted = any(used(g.law) & {*OF_FLOWS} for g in at.link_groups)
     offered = {offer_min, offer_max}
     heard = {i: used(g.law) for g in at.groups for i in g.members}
     members = inverse(at.flow_class, len(at.classes))

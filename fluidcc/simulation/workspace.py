@@ -201,8 +201,9 @@ class Workspace(Arrays):
         for size, names in (
             (ns, "stage end_before scratch y_end"), (7 * ns, "slopes"),
             (nf, "rate pattern_rate flow_on"), (5 * nf, "node_rate"),
-            (nl, "arrival mark price work_done crossing"), (2 * nl, "totals arrival_before"),
-            (5 * nl, "node_arrival node_mark node_price"), (6 * nl, "link_inputs"),
+            (nl, "arrival mark price work_done"), (2 * nl, "totals arrival_before"),
+            (3 * nl, "crossing"),
+            (5 * nl, "node_arrival node_mark node_price"), (8 * nl, "link_inputs"),
             (7 * nl, "arrival_slopes link_outputs"), (acted, "acted"), (5 * acted, "node_acted"),
             (len(at.nodes), "cursor cursor_start entry_time entry_place path_stretch path_kept"),
             (len(at.nodes), "path_passed path_price path_wait"),

@@ -223,10 +223,11 @@ def _always_in_full(law: fc.Link) -> fc.Link:
     factor, rise, rests = (
         next(z for z in law.states if str(z) == name) for name in ("MD", "AI", "rests")
     )
-    (least,) = law.ticks[-1].update[factor].atoms(Min)
+    *inner, report, measure = law.ticks
+    (least,) = report.update[factor].atoms(Min)
     (share,) = (a for a in least.args if a != 1)
-    tick = replace(law.ticks[-1], update={**law.ticks[-1].update, factor: share, rise: 0, rests: 0})
-    return replace(law, ticks=(*law.ticks[:-1], tick))
+    tick = replace(report, update={**report.update, factor: share, rise: 0, rests: 0})
+    return replace(law, ticks=(*inner, tick, measure))
 
 
 def _near_and_far(version: fc.Link) -> fc.Network:
@@ -249,7 +250,7 @@ def _two_routers(version: fc.Link) -> fc.Network:
 
 
 ROUTERS = {
-    "measured late": (lambda law: _ecf(law, 0.05, 1), fc.PAQMECF(T_s=0.09)),
+    "measured late": (lambda law: _ecf(law, 0.05, 1), fc.PAQMECF(T_ECF=0.16, T_s=0.09)),
     "several distances": (_near_and_far, fc.PAQMECF(T_s=0.12)),
     "several distances, V2": (_near_and_far, fc.PAQMECF2(T_s=0.09, R=0.04)),
     "two routers": (_two_routers, fc.PAQMECF(T_ECF=0.16, T_s=0.12)),

@@ -17,7 +17,7 @@ from fluidcc.simulation.fused_text import step_text
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import LDCC
-from fluidcc.symbols import RTT, crossing, e, edot, packet, pi, q_max, t, y
+from fluidcc.symbols import OF_FLOWS, RTT, e, edot, packet, pi, q_max, t, y
 from fluidcc.symbols import c as capacity
 from tests.some_laws import all_laws, random_values, reference
 
@@ -32,7 +32,7 @@ def run(law: Law, values: dict[Symbol, Any]) -> tuple[Any, Any, Any]:
     own = [z for z in law.states if z != getattr(law, "queue", None)]
     rows: list[Any] = [*law.inputs]
     if isinstance(law, Link):
-        rows = [y, capacity, law.queue, q_max, t, crossing]
+        rows = [y, capacity, law.queue, q_max, t, *OF_FLOWS]
     z, u, p = (
         np.array([values.get(s, np.zeros(N)) for s in group]).ravel()
         for group in (own, rows, law.params)

@@ -9,14 +9,12 @@ import pytest
 from sympy import lambdify
 
 from fluidcc import links
-from fluidcc.symbols import plain
+from fluidcc.symbols import plain, trip_max
 
 RED = "min_th 0.04 s, max_th 0.12 s, p_max 0.1 1, T 1 s, gentle 1 1"
 ADAPTIVE = f"{RED}, interval 0.5 s, up 0.01 1, down 0.9 1"  # Floyd, Gummadi and Shenker 2001
 PAQM = "K 0.3 1, a 0.5 1, dT 0.02 s, q_0 0.04 s"
-ECF = (
-    f"{PAQM}, T_ECF 0.16 s, T_s 0.14 s, aim 0.028 s, calm 0.96 1, forced 0.95 1, AI_max 1e+30 bit/s"
-)
+ECF = f"{PAQM}, T_ECF 0 s, T_s 0.14 s, aim 0.028 s, calm 0.96 1, forced 0.95 1, AI_max 1e+30 bit/s"
 # Parameters, first values of states that are not 0, and periods and phases of ticks [s].
 CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = {
     "AdaptiveRED": (ADAPTIVE, {"p": 0.1}, [(0.5, 0.5)]),
@@ -25,8 +23,13 @@ CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = 
     "DualLink": ("nu 1e-06 1/bit", {}, []),
     "PAQM": (PAQM, {"u": 1}, [(0.02, 0.02)]),
     "PAQMDrop": (PAQM, {"u": 1}, [(0.02, 0.02)]),
-    "PAQMECF": (ECF, {"u": 1, "MD": 1}, [(0.02, 0.02), (0.16, 0.02), (0.16, 0.16)]),
-    "PAQMECF2": (f"{ECF}, R 0.02 s", {"u": 1, "MD": 1}, [(0.02, 0.02), (0.16, 0.02), (0.16, 0.16)]),
+    # By (4) with a round trip of 20 ms; the report goes by a state, which is that from the start on
+    "PAQMECF": (ECF, {"u": 1, "MD": 1, "T": 1}, [(0.02, 0.02), (1, 0.16), (0.16, 0.02)]),
+    "PAQMECF2": (
+        f"{ECF}, R 0 s",
+        {"u": 1, "MD": 1, "T": 1},
+        [(0.02, 0.02), (1, 0.16), (0.16, 0.02)],
+    ),
     "PI": ("a 0.0682 1/s, b 0.03615 1/s^2, q_ref 0.05 s", {}, []),  # 3750 times those of Hollot
     "PenaltyLink": ("B 8 1", {}, []),
     "RED": (RED, {}, []),
@@ -40,6 +43,7 @@ def test_constants_are_those_of_the_paper(name: str) -> None:
     said = ", ".join(f"{plain(s)} {float(v):g} {law.units[s]}" for s, v in law.params.items())
     given, values = [*law.params], [*law.params.values()]
     first = {plain(z): float(lambdify(given, f)(*values)) for z, f in law.initial.items()}
+    given, values = [*given, trip_max, *law.states], [*values, 0.02, *[1.0] * len(law.states)]
     ticks = [
         tuple(round(float(lambdify(given, f)(*values)), 9) for f in (tick.every, tick.phase))
         for tick in law.ticks

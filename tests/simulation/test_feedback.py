@@ -181,7 +181,7 @@ def test_a_router_beside_the_source_tells_it_at_once() -> None:
     np.testing.assert_allclose(ds.rate[:, 0], 1e6 + 1e5 * ds.time, rtol=1e-12)
     at = np.arange(0.05, 4, 0.1)
     flows = ([{"law": fc.ECF, "access_delay": away}] * 2 for away in (0.0, 1e-7))
-    nets = (over(fc.PAQMECF, *pair, capacity=30e6, delay=0.02) for pair in flows)
+    nets = (over(fc.PAQMECF(T_ECF=0.16), *pair, capacity=30e6, delay=0.02) for pair in flows)
     close, apart = (fc.simulate(net, 4, t_eval=at, rtol=1e-8) for net in nets)
     np.testing.assert_allclose(close.rate, apart.rate, rtol=1e-4)
     jumps = np.unique(np.round(fc.metrics.jumps(close).time.values / 0.16, 9))

@@ -11,7 +11,19 @@ from sympy import lambdify
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.formulas import ecf
-from fluidcc.symbols import e, e_b, packet, pi, unfold, x_tau
+from fluidcc.laws import extended
+from fluidcc.symbols import (
+    crossing,
+    e,
+    e_b,
+    nonnegative,
+    packet,
+    pi,
+    trip_max,
+    trip_mean,
+    unfold,
+    x_tau,
+)
 from tests.sources.networks import marking
 
 PACKET, C = 12000.0, 30e6
@@ -27,7 +39,7 @@ def network(
 
 def test_reports_arrive_one_way_after_each_period() -> None:
     far = 0.013
-    ds = fc.simulate(network(2, far=far), 2)
+    ds = fc.simulate(network(2, link=fc.PAQMECF(T_ECF=0.16), far=far), 2)
     begun = np.zeros(4)  # where counts stand at the start, of routers that are not there
     wanted = [*begun, *np.repeat([0, *(0.16 * np.arange(1, 13) + far)], 2)]
     np.testing.assert_allclose(np.sort(fc.metrics.jumps(ds).time.values), wanted, atol=1e-12)
@@ -195,9 +207,11 @@ def test_with_the_period_of_4_nothing_is_lost_at_any_round_trip(rtt: float) -> N
 
 
 def test_far_sources_that_join_near_ones_need_a_longer_period() -> None:
-    """Seven at 300 ms join three at 20 ms: T_ECF of 160 ms is warned of, and loses."""
-    lost = {}
-    for law in (fc.PAQMECF, fc.PAQMECF(T_ECF=ecf.period(0.3, 0.42, 0.02), T_s=0.42)):
+    """Seven at 300 ms join three at 20 ms: T_ECF of 160 ms is warned of, and loses; by (4) it is
+    720 ms from then on.
+    """
+    lost, fixed = {}, fc.PAQMECF(T_ECF=0.16)
+    for law in (fixed, fc.PAQMECF(T_s=0.42)):
         net = fc.Network().link("aqm", law, capacity=30e6, delay=0.02, buffer=400 * 12000.0)
         for i in range(10):
             far, start = (0.01, 0) if i < 3 else (0.15, 20)
@@ -207,6 +221,40 @@ def test_far_sources_that_join_near_ones_need_a_longer_period() -> None:
         late = run.sel(time=slice(50, None))
         lost[law] = float(late.lost[-1, 0] - late.lost[0, 0]) / float(late.entered[-1, 0])
         warned = "'aqm' (PAQMECF) reports every 0.16 s, before what flow 's3'"
-        assert (warned in run.attrs["warnings"]) == (law is fc.PAQMECF)
+        assert (warned in run.attrs["warnings"]) == (law is fixed)
     assert min(lost.values()) == 0
-    assert lost[fc.PAQMECF] > 0.01
+    assert lost[fixed] > 0.01
+    periods = np.unique(np.round(run.PAQMECF_T.values[1:], 9))
+    assert periods.tolist() == pytest.approx([0.42, 0.44, 0.72])  # 420 ms before there are any
+    assert ecf.period(0.3, 0.42, 0.02) == pytest.approx(0.72)
+
+
+def _near_and_far(link: fc.Link, law: fc.Source = fc.ECF) -> fc.Network:
+    """Round trips of 20, 80 and 2000 ms to the second link; the last begins late."""
+    net = fc.Network().link("first", fc.DropTail, capacity=1e9, delay=0.01)
+    net.link("aqm", link, capacity=C, delay=0.02)
+    net.flow("near", law, route=["aqm"], access_delay=0.01)
+    net.flow("far", law, route=["first", "aqm"], access_delay=0.03, stop=9)
+    return net.flow("off", law, route=["aqm"], access_delay=1.0, start=20)
+
+
+def test_a_link_knows_how_many_flows_are_on_and_their_round_trips() -> None:
+    n, most, mean = nonnegative("n most mean")
+    every = fc.Tick(every=0.5, update={n: crossing, most: trip_max, mean: trip_mean})
+    knows = extended(
+        fc.DropTail, "Knows", flow=dict.fromkeys((n, most, mean), 0), ticks=[every],
+        units={n: "1", most: "s", mean: "s"}, initial=dict.fromkeys((n, most, mean), 0),
+        about="Notes what it knows.",
+    )  # fmt: skip
+    run = fc.simulate(_near_and_far(knows, fc.CBR), 12, t_eval=[5.2, 11.2])
+    seen = np.array([run[f"Knows_{z}"].sel(link="aqm") for z in (n, most, mean)])
+    np.testing.assert_allclose(seen, [[2.0, 1.0], [0.08, 0.02], [0.05, 0.02]], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("law", "more"), [(fc.PAQMECF, {}), (fc.PAQMECF2, {"R": 0.05})])
+def test_periods_and_multipliers_by_4_are_those_of_the_numbers(law: Any, more: Any) -> None:
+    net, given = map(_near_and_far, (law(T_s=0.12), law(T_s=0.12, T_ECF=0.2, **more)))
+    by_4, wanted = (fc.sampled_stability(one, at=5).multipliers for one in (net, given))
+    np.testing.assert_allclose(by_4, wanted, atol=1e-12)
+    run = fc.simulate(net, 12, t_eval=[5, 11])
+    np.testing.assert_allclose(run[f"{law.name}_T"].sel(link="aqm"), [0.2, 0.14])

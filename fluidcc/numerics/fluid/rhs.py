@@ -133,7 +133,8 @@ def _links(run: s.State, now: float, oz: s.Floats, od: s.Floats, want: int) -> N
         ul[2 * nl + m] = oz[ob + l] / c
         ul[3 * nl + m] = run.buffer[l] / c
         ul[4 * nl + m] = now
-        ul[5 * nl + m] = run.crossing[l]
+        for k in range(3):
+            ul[(5 + k) * nl + m] = run.crossing[k * nl + l]
     for g in range(run.n_link_groups):
         j = at(run.link_group, 8 * g)
         call_kernel(
@@ -233,11 +234,15 @@ def tell(run: s.State, want: int) -> None:
 
 @njit()
 def count_crossing(run: s.State) -> None:
-    """How many flows that are on cross each link."""
-    cross = run.crossing
-    clear(cross, run.n_links)
+    """How many flows that are on cross each link, and their round trips up to it."""
+    cross, nl = run.crossing, run.n_links
+    clear(cross, 3 * nl)
     for i in range(run.n_flows):
         if run.flow_on[i] != s.OFF:
-            k = run.flow_class[i]
-            for m in range(run.path_start[k], run.path_start[k + 1]):
-                cross[run.node_link[run.path_node[m]]] += 1.0
+            k, trip = run.flow_class[i], 2.0 * run.access_delay[i]
+            for m in range(run.path_start[k + 1] - 1, run.path_start[k] - 1, -1):
+                l = run.node_link[run.path_node[m]]
+                cross[l] += 1.0
+                cross[nl + l] = max(cross[nl + l], trip)
+                cross[2 * nl + l] += (trip - cross[2 * nl + l]) / cross[l]
+                trip += 2.0 * run.link_delay[l]

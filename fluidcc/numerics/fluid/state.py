@@ -49,7 +49,7 @@ class State(Layout):
     lossy: int  # some buffer is finite
     locate: int  # kinks of single sources are located as events
     track: int  # breaking points are sent on to the sources
-    counted: int  # some link's law knows how many flows cross it
+    counted: int  # some link's law knows of the flows that cross it
 
     # --- limits of the run ------------------------------------------------------------------------
     most_passes: int  # in a step
@@ -176,10 +176,10 @@ class State(Layout):
     node_mark: Floats  # 5 x n_links
     price: Floats  # of the last evaluation
     node_price: Floats  # 5 x n_links
-    link_inputs: Floats  # 6 x n_links inputs of link laws: y, c, q, q_max, t, crossing
+    link_inputs: Floats  # 8 x n_links inputs of link laws: y, c, q, q_max, t, and `crossing`
     # 7 x n_links outputs of link laws: mark, price, drop, offer, factor, raise, reports
     link_outputs: Floats
-    crossing: Floats  # flows that are on
+    crossing: Floats  # 3 x n_links: flows that are on, longest and mean round trip to their sources
     totals: Floats  # 2 x n_links cumulative bits: arrived, lost
     mode: Ints
     has_queue: Ints

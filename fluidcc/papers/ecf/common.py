@@ -136,7 +136,7 @@ def unequal(near_first: bool, trips: tuple[float, ...] = FAR) -> xr.Dataset:
     The router allows for the longest round trip.
     """
     near, T = periods(trips[-1] + 2 * HOPS)
-    link = PAQMECF(T_ECF=T, T_s=T - near)
+    link = PAQMECF(T_s=T - near)  # by (4) T is known to it
     first = (3e6, 5e6, 9e6, 13e6) if near_first else (13e6, 9e6, 5e6, 3e6)
     flows = {
         f"s{i}": {"law": ECF, "access_delay": rtt / 2, "packet": PACKET, "initial": {"r1": rate}}
@@ -222,7 +222,10 @@ def outer_loop(version: int, T: float, R: float, T_s: float | None = None) -> Sa
 
 
 def ecf_margin(version: str, rtt: float, count: int = 10) -> tuple[float, float]:
-    """Largest multiplier of Fig. 5 with ECF, and the longer way to the router where it is 1 [s]."""
+    """Largest multiplier of Fig. 5 with ECF, and the longer way to the router where it is 1 [s].
+
+    The router allows for the way as it was.
+    """
 
     def beyond(extra: float) -> float:
         return sampled_stability(fig5(ECF, router(version, rtt), count, rtt + extra)).radius - 1

@@ -129,6 +129,27 @@ def report_period() -> Found:
     return not_given(short=short, long=long, found=[1e3 * short, 1e3 * long])
 
 
+_PRINTED = PAQMECF(T_ECF=0.16)
+
+
+def far_sources() -> Found:
+    # Those of Fig. 8, with T_s as printed and T_ECF by (4), and with the shortest printed period.
+    own: dict[float, dict[str, float]] = {}
+    worse: dict[float, dict[str, float]] = {}
+    for rtt in (0.06, 0.1, 0.2, 0.4):
+        near, T = periods(rtt)
+        for found, law in ((own, PAQMECF(T_s=T - near)), (worse, _PRINTED)):
+            run = simulate(fig5(ECF, law, 5, rtt), 80, samples=1601).sel(time=slice(40.0, None))
+            found[rtt] = averages(run) | {"T": run[f"{law.name}_T"][-1, 0].item()}
+    lost = max(found["loss"] for found in own.values())
+    return reproduced_if(
+        lost == 0 and all(found["T"] == periods(rtt)[1] for rtt, found in own.items()),
+        T=[1e3 * found["T"] for found in own.values()],
+        used=min(found["utilisation"] for found in own.values()),
+        lost=[found["loss"] for found in worse.values()],
+    )
+
+
 def _three(first: float, sources: int = 3, **link: Any) -> Network:
     """Three sources, or so many, that begin with that rate behind a router."""
     flow = {"law": ECF, "access_delay": 0.01, "packet": PACKET, "initial": {"r1": first}}
@@ -137,7 +158,7 @@ def _three(first: float, sources: int = 3, **link: Any) -> Network:
 
 def measured_rate() -> Found:
     # The first report of three sources of 11 Mbit/s: MD = r'/r as (5) finds it, and the queue.
-    r = simulate(_three(11e6, law=PAQMECF(q_0=2.0)), 0.2, t_eval=[0.1599999, 0.165])
+    r = simulate(_three(11e6, law=_PRINTED(q_0=2.0)), 0.2, t_eval=[0.1599999, 0.165])
     told, wait = r.PAQMECF_MD.values[1, 0], r.queueing_delay.values[0, 0]
     wanted = float(V1.subs({aim: 0.028, q: wait, T_ECF: 0.16, c: C})) / 33e6
     return reproduced_if(off(told, wanted) < 1e-6, told=told, wanted=wanted)
@@ -188,7 +209,7 @@ def decrease_and_increase() -> Found:
     # What sources of 5 and 11 Mbit/s send after the first report, at 160 ms: V1 by hand, where 33
     # Mbit/s have filled the queue all along.
     found = [
-        simulate(_three(first, law=PAQMECF(q_0=2.0)), 0.3, t_eval=[0.2]).rate.values[0, 0]
+        simulate(_three(first, law=_PRINTED(q_0=2.0)), 0.3, t_eval=[0.2]).rate.values[0, 0]
         for first in (5e6, 11e6)
     ]
     wish = [C * (1 + (0.028 - wait) / 0.16) for wait in (0.0, 0.016)]
@@ -201,13 +222,13 @@ def increase_limit() -> Found:
 
 
 def source() -> Found:
-    run = simulate(_three(5e6, 1, law=PAQMECF), 0.2, t_eval=[0.165, 0.2])
+    run = simulate(_three(5e6, 1, law=_PRINTED), 0.2, t_eval=[0.165, 0.2])
     alone = run.rate[-1, 0]
     return compared([alone], alone=alone, told=run.PAQMECF_AI[0, 0])
 
 
 def stall() -> Found:
-    told = simulate(_three(10e6, law=PAQMECF, initial={"q": 0.028}), 1.2, samples=1201).PAQMECF_MD
+    told = simulate(_three(10e6, law=_PRINTED, initial={"q": 0.028}), 1.2, samples=1201).PAQMECF_MD
     return not_given(first=told.time[np.argmax(told.values < 0.96)], least=told.min())
 
 
