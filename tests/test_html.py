@@ -9,7 +9,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.boundary import Onset
-from fluidcc.analysis.change import FreeDirection
+from fluidcc.analysis.modes import FreeDirection
 
 
 class _Page(HTMLParser):

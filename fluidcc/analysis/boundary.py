@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.follow import Knob, abscissa, at_value, bracket, knob, range_of, root_slopes
+from fluidcc.analysis.change import (
+    Parameter,
+    abscissa,
+    at_value,
+    bracket,
+    moved,
+    parameter,
+    range_of,
+    root_slopes,
+)
 from fluidcc.analysis.point import BUSY, FULL, PASS, Point, at_numbers, operating_point
 from fluidcc.base.arguments import explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
@@ -191,7 +200,7 @@ class Boundary(InTable):
 
     def network(self, value: float) -> Network:
         """The network with another value of the parameter."""
-        return knob(self.point, self.name).network(self.point, value)
+        return moved(self.point, [(parameter(self.point, self.name), value)]).network()
 
     onset = onset
 
@@ -276,19 +285,19 @@ def stability_boundary(
             f"along_bounds is {shown(along_bounds)}, but there is no along=; give both or neither"
         )
     point = operating_point(net, at, delays)
-    turned = knob(point, name)
-    start = turned.value(point)
-    low, high = range_of(bounds, start, turned.units, name)
-    inside, outside, where = bracket(point, turned, start, low, high)
+    turned = parameter(point, name)
+    low, high = range_of(bounds, turned.value, turned.units, name)
+    inside, outside, where = bracket(point, turned, turned.value, low, high)
     found = refine(where, turned, inside, outside)
     if along is None:
         return found
-    other = knob(point, along)
-    if both := {p.name for p in turned.members} & {p.name for p in other.members}:
+    other = parameter(point, along)
+    if both := turned.settings(0).keys() & other.settings(0).keys():
         raise InvalidInput(
-            f"along is {along!r}, but {name!r} varies {min(both)} already; give another parameter"
+            f"along is {along!r}, but {name!r} varies {'{1}.{3}'.format(*min(both))} already; give "
+            "another parameter"
         )
-    middle = other.value(point)
+    middle = other.value
     if middle <= 0:
         raise InvalidInput(
             f"{along} is {middle:g}; a curve is followed on a logarithmic scale, so start it "
@@ -315,7 +324,7 @@ NEWTON = 30
 """Steps on the root at most; each squares the error, so that two or three do."""
 
 
-def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundary:
+def refine(point: Point, turned: Parameter, inside: float, outside: float) -> Boundary:
     """The crossing between two values: a bracket on the abscissa, then Newton on the root."""
     from scipy.optimize import brentq
 
@@ -412,7 +421,7 @@ class BoundaryCurve:
 
 
 def continue_boundary(
-    start: Boundary, along: Knob, bounds: tuple[float, float], own_bounds: tuple[float, float]
+    start: Boundary, along: Parameter, bounds: tuple[float, float], own_bounds: tuple[float, float]
 ) -> BoundaryCurve:
     """Follow a boundary while another parameter turns, within the bounds of both."""
     halves, ends = [], []
@@ -450,16 +459,15 @@ class _Place(NamedTuple):
 class _Curve:
     """The curve through a boundary, inside a box of logarithms of both parameters."""
 
-    def __init__(self, start: Boundary, along: Knob, box: Floats, bar: Progress) -> None:
+    def __init__(self, start: Boundary, along: Parameter, box: Floats, bar: Progress) -> None:
         self.mode, self.box, self.bar = start.mode, box, bar
-        self.knobs = (along, knob(start.point, start.name))
-        at = np.log([along.value(start.point), start.value])
+        self.turned = (along, parameter(start.point, start.name))
+        at = np.log([along.value, start.value])
         self.start = self._place(at, start.point, complex(0.0, start.frequency))
 
     def _place(self, at: Floats, point: Point, near: complex) -> _Place:
-        root, slopes = root_slopes(point, self.mode, near, self.knobs)
-        values = [k.value(point) for k in self.knobs]
-        return _Place(at, point, root, np.real(slopes) * values)
+        root, slopes = root_slopes(point, self.mode, near, self.turned)
+        return _Place(at, point, root, np.real(slopes) * np.exp(at))
 
     def half(self, sense: float) -> tuple[list[Any], str]:
         """The points one way, as rows of both logarithms, frequency and whether the root is the
@@ -528,7 +536,7 @@ class _Curve:
         """The place in the line through `near` that is normal to `across`, by Newton's method."""
         u = near
         for _ in range(8):
-            turned = [(k, float(np.exp(v))) for k, v in zip(self.knobs, u, strict=True)]
+            turned = [(k, float(np.exp(v))) for k, v in zip(self.turned, u, strict=True)]
             point = at_value(here.point, turned)
             _same_queues(here.point, point)
             before, here = here.root, self._place(u, point, here.root)

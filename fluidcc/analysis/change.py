@@ -1,50 +1,63 @@
-"""How the linearisation changes with a parameter, exactly, by a complex step through everything;
-and where the equilibrium is one of a continuum.
+"""How a network's operating point, roots and margins change with its parameters.
 
-The equilibrium moves as the implicit function theorem says: with F(X, p) = 0 the conditions of
-`fluidcc.analysis.operating_point`, dX/dp = -(dF/dX)^-1 dF/dp. Every part of F and of the matrices
-is analytic on its branch. An imaginary step far below rounding leaves the real parts alone, and the
-imaginary parts are the derivatives, to rounding.
+The derivatives are exact, by a complex step through everything. The equilibrium moves as the
+implicit function theorem says: with F(X, p) = 0 the conditions of an equilibrium, dX/dp =
+-(dF/dX)^-1 dF/dp. Every part of F and of the matrices is analytic on its branch. An imaginary step
+far below rounding leaves the real parts alone, and the imaginary parts are the derivatives, to
+rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.point import (
-    BUSY,
-    FULL,
-    LISTS,
-    NUMBERS,
-    LawGroup,
-    arrivals,
-    flows_of,
-    link_outputs,
-    links_of,
-    own_states,
-    with_alone,
+from fluidcc.analysis.linearize import LinearNetwork
+from fluidcc.analysis.modes import (
+    STEP,
+    accounts,
+    complex_of,
+    conditions,
+    free_directions,
+    polish,
+    put_queue,
+    residual,
+    root_form,
+    shifted,
+    without_zeros,
 )
-from fluidcc.analysis.wiring import ARRAYS, Matrices, sources
-from fluidcc.base.errors import SolverError, warn
+from fluidcc.analysis.point import FULL, Point, at_numbers
+from fluidcc.analysis.wiring import ARRAYS, Matrices, deviation, deviations, wire
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, SolverError, UnknownName
+from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable
-from fluidcc.laws.steady import trackers
-from fluidcc.network.parameters import Parameters
+from fluidcc.base.units import to_si
+from fluidcc.network.parameters import Parameters, Target
+from fluidcc.network.patterns import is_list, near
 from fluidcc.network.wired import Wired
-from fluidcc.symbols import SOURCE_INPUTS, c, e, e_b, packet, plain, q_max
+from fluidcc.symbols import c, e_b, plain, q_max
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
-    from fluidcc.laws import Law
-    from fluidcc.numerics.linear.count import RootCount
+    pass
 
-STEP = 1e-40
+T = TypeVar("T")
+
 EVENED = 12
 """Times that rows and columns are evened out; each halves what their sizes differ by, as powers."""
+ZERO = 1e-6
+"""Modulus, in one over the longest delay, below which a root that ought to be zero counts as
+zero.
+"""
+
+
+# --- parameters -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -54,88 +67,121 @@ class Parameter(InTable):
     Attributes
     ----------
     name : str
-        ``flow.eta``, ``link.capacity``, ``link.delay``, ...
-    kind : {"flow", "link"}
-    index : int
-        Of the class or link.
-    what : {"parameter", "argument"}
-        Whether it is of the law, or an argument of `Network.flow` or `Network.link`.
+        ``flow.eta``, ``link.capacity``, ``link.delay``, ...; or ``eta``, of all that have it.
     value : float
-        In SI units.
+        In SI units; the geometric mean of what those that have it differ in.
     units : str
+    targets : tuple of Target
+        What it is set in.
     """
 
     name: str
-    kind: str
-    index: int
-    what: str
     value: float
     units: str
+    targets: tuple[Target, ...]
 
     _shown = ("name", "value", "units")
 
-    @property
-    def key(self) -> str:
-        """Its name without that of the flow or link."""
-        return self.name.rpartition(".")[2]
-
-    def put(self, given: Parameters, point: Point, value: Any) -> None:
-        """Set it in every flow or link that has it."""
-        if self.kind == "flow":
-            names = point.classes[self.index].names
-        else:
-            names = (point.links[self.index].name,)
-        for name in names:
-            given.set[self.kind, name, self.what, self.key] = value
-            # A buffer keeps its bits, also one that was given in seconds.
-            if self.key == "capacity" and np.isfinite(size := given.net.links[name].buffer):
-                given.set.setdefault(("link", name, "argument", "buffer"), size)
+    def settings(self, value: Any) -> dict[tuple[str, str, str, str], Any]:
+        """Return what `Parameters.set` has where this is `value`."""
+        return {(*owner, t.kind, t.key): value for t in self.targets for owner in t.owners}
 
 
 def parameters(point: Point) -> list[Parameter]:
     """Every parameter the linearisation depends on; those of identical flows are one."""
     found: list[Parameter] = []
 
-    def add(kind: str, i: int, label: str, law: Any, values: Any, arguments: Any) -> None:
-        for s, value in zip(law.params, values.tolist(), strict=True):
-            name = f"{label}.{plain(s)}"
-            found.append(Parameter(name, kind, i, "parameter", value, law.units.get(s, "1")))
-        for key, value, units in arguments:
-            found.append(Parameter(f"{label}.{key}", kind, i, "argument", float(value), units))
+    def add(of: str, names: tuple[str, ...], label: str, law: Any, values: Any, more: Any) -> None:
+        own = [(plain(s), v, law.units.get(s, "1"), "parameter")
+               for s, v in zip(law.params, values.tolist(), strict=True)]  # fmt: skip
+        own += [(key, float(value), units, "argument") for key, value, units in more]
+        for key, value, units, kind in own:
+            target = Target(kind, key, units, **{of: names})
+            found.append(Parameter(f"{label}.{key}", value, units, (target,)))
 
     for k, f in enumerate(point.classes):
         delays = ("access_delay", point.access[k], "s"), ("return_delay", point.back[k], "s")
-        add("flow", k, f.label, f.spec.law, point.p[k], delays)
+        add("flows", f.names, f.label, f.spec.law, point.p[k], delays)
     for l in sorted({l for f in point.classes for l in f.route}):
         own = [("capacity", point.c[l], "bit/s"), ("delay", point.delay[l], "s")]
         if point.mode[l] == FULL:
             own.append(("buffer", point.q_max[l] * point.c[l], "bit"))
-        add("link", l, point.links[l].name, point.links[l].law, point.lp[l], own)
+        name = point.links[l].name
+        add("links", (name,), name, point.links[l].law, point.lp[l], own)
     return found
 
 
-def _copied(point: Point, copy: Any) -> Point:
-    """The point with each of its arrays copied by a function."""
-    numbers = {name: copy(getattr(point, name)) for name in ("count", *NUMBERS)}
-    return point.changed(
-        **numbers, **{name: [copy(v) for v in getattr(point, name)] for name in LISTS}
-    )
+def parameter(point: Point, name: str) -> Parameter:
+    """The parameter that `name` means: ``"eta"`` in every law that has it, ``"flow.eta"``,
+    ``"link.capacity"``, ...
+
+    Raises
+    ------
+    UnknownName
+        If the network has none of that name.
+    """
+    if not isinstance(name, str):
+        raise InvalidInput(
+            f"the parameter is {shown(name)}; give its name, such as 'eta' or 'flow.eta'"
+        )
+    every = parameters(point)
+    head, dot, tail = name.rpartition(".")
+    for f in point.classes if dot and not any(p.name == name for p in every) else ():
+        if head in f.names and f.count > 1:
+            raise InvalidInput(
+                f"flow {head!r} is one of {f.count} identical flows; turn {tail!r} of all, or "
+                "give that flow a law or delay of its own first"
+            )
+        if head in f.names:
+            name = f"{f.label}.{tail}"
+    chosen = [p for p in every if p.name == name] or [p for p in every if _key(p) == name]
+    if not chosen:
+        known = dict.fromkeys([*(p.name for p in every), *map(_key, every)])
+        raise UnknownName(f"the network has no parameter {name!r}; {near(name, known)}")
+    values = [p.value for p in chosen]
+    value = values[0] if min(values) == max(values) else float(np.exp(np.mean(np.log(values))))
+    targets = tuple(t for p in chosen for t in p.targets)
+    return Parameter(name, value, chosen[0].units, targets)
 
 
-def _complex(point: Point) -> Point:
-    return _copied(point, lambda v: np.array(v, complex))
+def _key(p: Parameter) -> str:
+    """Its name without that of the flow or link."""
+    return p.name.rpartition(".")[2]
 
 
-def real_part(point: Point) -> Point:
-    """The point in real numbers."""
-    return _copied(point, lambda v: np.real(v).copy())
+def moved(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Parameters:
+    """The numbers of a point's network with parameters at other values."""
+    return _with(point, {key: v for p, value in turned for key, v in p.settings(value).items()})
+
+
+def _with(point: Point, settings: Mapping[tuple[str, str, str, str], Any]) -> Parameters:
+    given = point.given.part()
+    given.set |= settings
+    for _, name, *what in settings:  # a buffer keeps its bits, also one given in seconds
+        if what == ["argument", "capacity"] and np.isfinite(size := given.net.links[name].buffer):
+            given.set.setdefault(("link", name, "argument", "buffer"), size)
+    return given
+
+
+def at_value(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Point:
+    """The operating point where each parameter has its value.
+
+    Raises
+    ------
+    FluidccError
+        As `operating_point`: no equilibrium, or one on a switching surface.
+    """
+    return at_numbers(point, moved(point, turned))
+
+
+# --- derivatives ----------------------------------------------------------------------------------
 
 
 def renumbered(point: Point, given: Parameters) -> Point:
     """The point, in complex numbers, with what is set in `given`, its network with other numbers;
     the equilibrium is as it was.
     """
-    new = _complex(point)
+    new = complex_of(point)
     wired = Wired(given, point.at, tuple(f.names for f in point.classes))
     for l, link in enumerate(wired.links):
         if given.touches("link", link.name):
@@ -145,7 +191,7 @@ def renumbered(point: Point, given: Parameters) -> Point:
             new.lp[l][:] = [own[s] for s in link.law.params]
             if point.mode[l] == FULL:
                 new.q[l] = new.q_max[l]
-                _set_queue(new, l, new.q[l])
+                put_queue(new, l, new.q[l])
     for k, f in enumerate(point.classes):
         own = wired.flow(k, f.spec.law)
         new.access[k], new.back[k] = wired.delays[k][0], own[e_b]
@@ -154,134 +200,12 @@ def renumbered(point: Point, given: Parameters) -> Point:
     return new
 
 
-def _set_queue(point: Point, l: int, value: Any) -> None:
-    law: Any = point.links[l].law
-    point.v[l][law.states.index(law.queue)] = value
-
-
-# --- the unknowns and conditions of an equilibrium, in one order ---------------------------------
-
-
-def residual(point: Point, kept: bool = False) -> Any:
-    """What vanishes at an equilibrium, one entry an unknown of `_slots`, in its order.
-
-    A state that keeps account of what is under way stands still wherever the rate does, which
-    leaves it open. With `kept` it is right: a rate x has x RTT under way.
-    """
-    parts = []
-    flows, links = flows_of(point), links_of(point)
-    for g in flows.groups:
-        found = flows.at(g)
-        flow = _on_account(point, g, flows.u, found.flow) if kept else found.flow
-        parts.append(flow[g.free])
-        parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
-    parts.append(arrivals(point) - point.y)
-    let_in = point.y * (1 - link_outputs(point)["drop"])
-    parts.append((let_in / point.c - 1)[point.mode == BUSY])
-    for g in links.groups:
-        own = own_states(g)
-        if own.any():
-            parts.append(links.at(g).flow[own])
-    return np.concatenate([np.ravel(part) for part in parts])
-
-
-def accounts(law: Law) -> dict[int, Any]:
-    """The states of a law that keep account of what is under way, by place, and what they show
-    for each bit of it.
-    """
-    found = trackers(law)
-    return {
-        i: found[z].data
-        for i, z in enumerate(law.states)
-        if z in found and found[z].data != 0 and found[z].delay == 0
-    }
-
-
-def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
-    """The derivatives of the states of a group, but for those on account what they are off by
-    [packet].
-    """
-    own = accounts(g.law)
-    if not own:
-        return flow
-    flow = np.array(flow, np.result_type(flow, *point.z, point.x))
-    for j, k in enumerate(g.members):
-        trip = u[SOURCE_INPUTS.index(e)][k] + point.back[k]
-        for i, data in own.items():
-            share = float(data.xreplace({packet: float(np.real(point.packet[k]))}))
-            flow[i, j] = point.z[k][i] - share * point.x[k] * trip
-    return flow
-
-
-def _slots(point: Point) -> list[tuple[str, int, int]]:
-    found: list[tuple[str, int, int]] = []
-    for g in point.flow_groups:
-        found += [("z", g.members[j], i) for i, j in zip(*np.nonzero(g.free), strict=True)]
-        found += [("x", k, 0) for k in g.members]
-    found += [("y", l, 0) for l in range(len(point.links))]
-    found += [("q", l, 0) for l in np.flatnonzero(point.mode == BUSY).tolist()]
-    for g in point.link_groups:
-        own = own_states(g)
-        found += [("v", g.members[j], i) for i, j in zip(*np.nonzero(own), strict=True)]
-    return found
-
-
-def _moved(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point:
-    """The point with its unknowns changed by `step`, in complex numbers."""
-    new = _complex(point)
-    for (kind, i, j), value in zip(slots, step, strict=True):
-        if kind in ("z", "v"):
-            getattr(new, kind)[i][j] += value
-        else:
-            getattr(new, kind)[i] += value
-            if kind == "q":
-                _set_queue(new, i, new.q[i])
-    return new
-
-
-def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point:
-    """The point with its unknowns changed by `step`, in real numbers."""
-    return real_part(_moved(point, slots, step))
-
-
-def conditions(
-    point: Point, kept: bool = False
-) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
-    """The unknowns that are not trackers, the conditions that go with them, and dF/dX; `kept` as
-    for `residual`.
-    """
-    idle = {name for s in sources(point) for name in s.trackers}
-    slots = _slots(point)
-    keep = np.array([_name(point, slot) not in idle for slot in slots])
-    unknowns = [slot for slot, wanted in zip(slots, keep, strict=True) if wanted]
-    J = np.empty((len(unknowns), len(unknowns)))
-    for column, slot in enumerate(unknowns):
-        J[:, column] = residual(_moved(point, [slot], [1j * STEP]), kept).imag[keep] / STEP
-    return unknowns, keep, J
-
-
-def sizes(point: Point, unknowns: list[tuple[str, int, int]]) -> NDArray[np.float64]:
-    """The values of some unknowns at a point."""
-    return np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
-
-
-def _name(point: Point, slot: tuple[str, int, int]) -> str:
-    """The name of an unknown that is a state, or ""."""
-    kind, i, j = slot
-    if kind in ("x", "y"):
-        return ""
-    if kind == "z":
-        return f"{point.classes[i].label}.{plain(point.classes[i].spec.law.states[j])}"
-    law: Any = point.links[i].law
-    return f"{point.links[i].name}.{plain(law.queue if kind == 'q' else law.states[j])}"
-
-
 class Response:
     """How the equilibrium at a point answers to each parameter."""
 
     def __init__(self, point: Point) -> None:
         self.point = point
-        self.values = {p.name: p.value for p in parameters(point)}
+        self.now = {key: v for p in parameters(point) for key, v in p.settings(p.value).items()}
         self.unknowns, self.keep, J = conditions(point, kept=True)
         self.row, self.column = np.ones(len(J)), np.ones(J.shape[1])
         for _ in range(EVENED):  # Ruiz's scaling, so that no unit of time or data is preferred
@@ -307,12 +231,10 @@ class Response:
         """The point, complex: its imaginary parts are `STEP` times the total derivatives by that
         parameter.
         """
-        given = self.point.given.part()
-        p.put(given, self.point, self.values[p.name] + 1j * STEP)
-        new = renumbered(self.point, given)
-        return _moved(
-            new, self.unknowns, 1j * STEP * self.step(residual(new, kept=True).imag / STEP)
-        )
+        step = {key: self.now[key] + 1j * STEP for key in p.settings(None)}
+        new = renumbered(self.point, _with(self.point, step))
+        move = STEP * self.step(residual(new, kept=True).imag / STEP)
+        return shifted(new, self.unknowns, 1j * move)
 
 
 def split(m: Matrices) -> tuple[Matrices, Matrices]:
@@ -322,209 +244,159 @@ def split(m: Matrices) -> tuple[Matrices, Matrices]:
     return replace(m, **value), replace(m, **slope)
 
 
-# --- where an equilibrium is one of a continuum ---------------------------------------------------
-
-# Where the conditions of an equilibrium are redundant, its solutions form a continuum, and each
-# direction of it gives a root at zero whatever the parameters are. A root that only passes through
-# zero (a fold, a pitchfork) has no such continuum: a step along its null vector leaves the
-# conditions unsatisfied to second or third order. So the step is made.
-
-
-SINGULAR = 1e-11
-"""Singular values below this, of conditions scaled to one, count as zero."""
-STRIDE = 1e-2
-"""Length of the step along a null vector, relative to the unknowns."""
-CLOSED = 1e-11
-"""What may be left of the conditions after it; a pitchfork leaves about the cube of the stride."""
-ROUNDING = 1e-13
-"""Relative change of a condition by all of an unknown, beside that by others, below which there
-is none.
-"""
+def root_slopes(
+    point: Point, mode: str, near: complex, by: Sequence[Parameter]
+) -> tuple[complex, list[complex]]:
+    """The root next to `near`, polished, and its derivatives by each parameter."""
+    build = builder(point, mode)
+    matrices = build(point)
+    root = polish(matrices, near)
+    answer, form = Response(point), with_channels(matrices, lambda m: root_form(m, root))
+    both = (split(build(answer.to(p))) for p in by)
+    return root, [form(base).root_by(change) for base, change in both]
 
 
-@dataclass(frozen=True)
-class FreeDirection(InTable):
-    """A direction in which every point near the equilibrium is one too.
+def with_channels(matrices: Matrices, make: Callable[[Matrices], T]) -> Callable[[Matrices], T]:
+    """What `make` says of matrices, kept for those with the channels of the first ones.
 
-    Attributes
-    ----------
-    states : dict of str to float
-        How much each state moves along it: the first by 1 of its unit, the others in theirs.
-    multiplicity : int
-        How many roots at zero it stands for: N - 1 for the differences among N identical flows.
-    among : str
-        The class of identical flows whose differences it is, or "".
+    A coefficient that is exactly zero at a point has no channel there, and may have one where a
+    parameter moves.
     """
-
-    states: dict[str, float]
-    multiplicity: int = 1
-    among: str = ""
-
-    _shown = ("states", "multiplicity", "among")
-
-    def __str__(self) -> str:
-        if self.among:
-            return f"differences among {self.among}"
-        terms = []
-        for name, value in self.states.items():
-            size = "" if abs(abs(value) - 1) < 1e-9 else f"{abs(value):.4g} "
-            terms.append(f"{'-' if value < 0 else '+'} {size}{name}")
-        return " ".join(terms).removeprefix("+ ")
+    usual = make(matrices)
+    return lambda m: usual if len(m.delays) == len(matrices.delays) else make(m)
 
 
-def free_directions(point: Point, among: dict[str, int]) -> tuple[FreeDirection, ...]:
-    """The continuum of equilibria through a point; empty if it stands alone.
-
-    Parameters
-    ----------
-    point : Point
-        Where.
-    among : dict of str to int
-        Classes of identical flows whose differences have roots at zero, and how many.
-
-    Returns
-    -------
-    tuple of FreeDirection
-        Of the network with each class moving as one, then of the differences inside the classes.
+def builder(point: Point, mode: str) -> Callable[[Point], Matrices]:
+    """The function from a point to the matrices of a system of it, with channels that do not
+    merge.
     """
-    together = _directions(point)
-    found = [FreeDirection(states) for states in together]
-    for f in point.classes:
-        zeros = among.get(f.label, 0)
-        if zeros:
-            own, _ = with_alone(point, f.names[0])
-            if len(_directions(own)) == len(together) + zeros:
-                found.append(FreeDirection({}, (f.count - 1) * zeros, f.label))
-    return tuple(found)
+    labels = [f.label for f in point.classes]
+    if mode == "loop":
+        return lambda at: wire(at, merge=False)
+    return lambda at: deviation(at, labels.index(mode))
 
 
-def left_out(
-    point: Point, counts: Mapping[str, RootCount]
-) -> tuple[tuple[FreeDirection, ...], dict[str, int]]:
-    """The directions that account for roots at zero, with a warning, and how many such roots each
-    part has.
+def abscissa(point: Point) -> tuple[complex, str]:
+    """The rightmost root of all, in the upper half plane, and the system it belongs to.
 
-    Parameters
-    ----------
-    point : Point
-        Where.
-    counts : mapping of str to RootCount
-        Of the loop, under "", and of the differences inside each class of identical flows. A part
-        keeps its roots at zero if the continuum does not explain all of them: a double one drifts,
-        whatever the equilibria are.
+    What each flow has under way is on account: the roots at zero that stand for other amounts are
+    left out.
     """
-    zeros = {name: c.at_zero for name, c in counts.items() if c.at_zero}
-    if not zeros:
-        return (), {}
-    found = free_directions(point, {name: n for name, n in zeros.items() if name})
-    if sum(not d.among for d in found) != zeros.get("", 0):
-        found = tuple(d for d in found if d.among)
-    explained = {d.among for d in found}
-    told = [d for d in found if not _by_account(point, d)]
-    if told:
-        total = sum(d.multiplicity for d in told)
-        warn(
-            f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; "
-            f"the verdict leaves out the {f'{total} roots' if total > 1 else 'root'} at zero "
-            "that this means; simulate tells where on it a run ends",
-            stacklevel=3,
+    best: tuple[complex, str] = (complex(-math.inf), "loop")
+    for name, m in {"loop": wire(point), **deviations(point)}.items():
+        if not m.states:
+            continue
+        root = _rightmost(LinearNetwork.of(point, m), _on_account(point, name))
+        if root.real > best[0].real:
+            best = (complex(root.real, abs(root.imag)), name)
+    return best
+
+
+def _on_account(point: Point, name: str) -> int:
+    """How many states of a system keep account of what is under way."""
+    return sum(len(accounts(f.spec.law)) for f in point.classes if name in ("loop", f.label))
+
+
+def _rightmost(system: LinearNetwork, zeros: int) -> complex:
+    """The rightmost root but for `zeros` at zero."""
+    roots = system.roots(count=1 + zeros)
+    left = without_zeros(roots, min(zeros, int((np.abs(roots) * system.pencil.time <= ZERO).sum())))
+    return complex(left[np.argmax(left.real)])
+
+
+# --- two values of a parameter with different verdicts --------------------------------------------
+
+
+def range_of(
+    bounds: tuple[Any, Any] | None, start: float, units: str, name: str
+) -> tuple[float, float]:
+    if bounds is None:
+        return (start * 1e-6, start * 1e6) if start > 0 else (0.0, 10.0)
+    ends = [to_si(v, units, f"bounds of {name}") for v in bounds] if is_list(bounds) else []
+    low, high = ends if len(ends) == 2 else (0.0, 0.0)
+    if not 0 <= low < high:
+        raise InvalidInput(
+            f"bounds of {name} are {shown(bounds)}; give two values from 0 on, the lower one first"
         )
-    return found, {name: n for name, n in zeros.items() if name in explained}
+    return low, high
 
 
-def _by_account(point: Point, direction: FreeDirection) -> bool:
-    """Whether a direction is that of data under way, which a state only keeps account of: no
-    choice of equilibria.
-    """
-    for f in point.classes:
-        states = {plain(z) for z, account in trackers(f.spec.law).items() if account.data != 0}
-        if states and (
-            direction.among == f.label or any(f"{f.label}.{z}" in direction.states for z in states)
-        ):
-            return True
-    return False
-
-
-def without_zeros(roots: NDArray[np.complex128], zeros: int) -> NDArray[np.complex128]:
-    """The roots without the `zeros` that lie nearest to zero."""
-    return roots[np.sort(np.argsort(np.abs(roots), kind="stable")[zeros:])]
-
-
-def _directions(point: Point) -> list[dict[str, float]]:
-    """A basis of the null space of the conditions, if every step along it can be made; else
-    nothing.
-    """
-    unknowns, keep, J = conditions(point)
-    size = sizes(point, unknowns)
-    J = _without_rounding(J, size)
-    row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
-    largest = np.abs(J * row[:, None]).max(axis=0)
-    column = np.where(largest > 0, 1 / np.maximum(largest, 1e-300), np.where(size > 0, size, 1.0))
-    U, values, Vh = np.linalg.svd(J * row[:, None] * column)
-    rank = int(np.sum(values > SINGULAR * values[0]))
-    if rank == len(values):
+def _steps(start: float, end: float) -> list[float]:
+    """Values from start towards end, in growing steps; linear ones from zero."""
+    if start == end:
         return []
-    back = Vh[:rank].T / values[:rank] @ U[:, :rank].T
-    found = []
-    noise = (
-        8 * np.finfo(float).eps * values[0] / values[rank - 1]
-    )  # what rounding mixes in of its neighbours
-    for direction in _reduced(Vh[rank:], noise):
-        move = column * direction
-        most = np.max(np.abs(move) / np.where(size > 0, size, np.inf))
-        if most == 0 or not _closes(point, unknowns, keep, STRIDE / most * move, row, column, back):
-            return []
-        found.append(_named(point, unknowns, move))
+    if min(start, end) <= 0:
+        return [start + (end - start) * 2.0 ** (k - 10) for k in range(11)]
+    span, found, step = math.log(end / start), [], math.log(1.25)
+    total = 0.0
+    while total < abs(span):
+        total = min(total + step, abs(span))
+        found.append(start * math.exp(math.copysign(total, span)))
+        step *= 1.3
     return found
 
 
-def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The derivatives without those that are only what is left where terms cancel.
+def bracket(
+    point: Point, turned: Parameter, start: float, low: float, high: float
+) -> tuple[float, float, Point]:
+    """Two neighbouring values with different verdicts, and the operating point at the first."""
+    start = min(max(start, low), high)
+    here = at_value(point, [(turned, start)])
+    root, part = abscissa(here)
+    if abs(root) < 1e-9 and (free := free_directions(here, {part: 1})):
+        raise InvalidInput(
+            f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move "
+            f"with {turned.name} in one way; fluidcc.stability leaves out such roots at zero and "
+            "judges the rest"
+        )
+    sign = root.real < 0
+    stopped: list[str] = []
+    if found := _turn(
+        here, turned, start, [_steps(start, end) for end in (high, low)], sign, stopped
+    ):
+        return found
+    verdict = "stable" if sign else "unstable"
+    why = f" (the search ended {'; '.join(stopped)})" if stopped else ""
+    unit = f" {turned.units}" if turned.units != "1" else ""
+    raise NoBoundary(
+        f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and "
+        f"{high:.6g}{unit}{why}; give other bounds, or another parameter",
+        stable=sign,
+    )
 
-    An unknown that nothing depends on would else be told from the others by the last bits.
+
+def _turn(
+    here: Point,
+    turned: Parameter,
+    start: float,
+    values: list[list[float]],
+    sign: bool,
+    stopped: list[str],
+) -> tuple[float, float, Point] | None:
+    """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a
+    way before.
     """
-    # of an unknown that is 0 it is not known what is little
-    terms = np.where(sizes > 0, np.abs(J) * sizes, np.inf)
-    largest = np.where(np.isfinite(terms), terms, 0.0).max(axis=1, keepdims=True)
-    return np.where(terms < ROUNDING * largest, 0.0, J)
-
-
-def _closes(
-    point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any
-) -> bool:
-    """Whether there is an equilibrium a step away, up to a correction across the null space."""
-    there = shifted(point, unknowns, step)
-    size = float(np.linalg.norm(step / column)) / STRIDE
-    for _ in range(40):
-        left = row * residual(there)[keep]
-        if not np.all(np.isfinite(left)):
-            return False
-        if np.linalg.norm(left) <= CLOSED * size:
-            return True
-        there = shifted(there, unknowns, -column * (back @ left))
-    return False
-
-
-def _reduced(basis: Any, noise: float) -> Any:
-    """Row-reduced with complete pivoting, so that each direction names as few unknowns as may
-    be.
-    """
-    rows = basis.copy()
-    for k in range(len(rows)):
-        i, j = np.unravel_index(np.argmax(np.abs(rows[k:])), rows[k:].shape)
-        rows[[k, k + i]] = rows[[k + i, k]]
-        rows[k] /= rows[k, j]
-        others = np.arange(len(rows)) != k
-        rows[others] -= rows[others, j][:, None] * rows[k]
-    rows[np.abs(rows) < max(1e-9, noise)] = 0.0
-    return rows
-
-
-def _named(point: Point, unknowns: Any, move: Any) -> dict[str, float]:
-    """The states that move, the first by one."""
-    states: dict[str, float] = {}
-    for slot, value in zip(unknowns, move, strict=True):
-        if value != 0 and (name := _name(point, slot)):
-            states[name] = float(value)
-    first = next(iter(states.values()), 1.0)
-    return {name: value / first for name, value in states.items()}
+    ways = [(start, here, iter(steps)) for steps in values]
+    with Progress(
+        max(map(len, values)), about=f"boundary in {turned.name}", form=BARE, unit="steps"
+    ) as bar:
+        for number in count(1):
+            left = []
+            for value, at, steps in ways:
+                new = next(steps, None)
+                if new is None:
+                    continue
+                try:
+                    there = at_value(at, [(turned, new)])
+                    other = abscissa(there)[0].real < 0
+                except FluidccError as error:
+                    stopped.append(f"at {new:.6g}: {error}")
+                    continue
+                if other != sign:
+                    return value, new, at
+                left.append((new, there, steps))
+            ways = left
+            if not ways:
+                return None
+            bar.reach(number)
+    return None

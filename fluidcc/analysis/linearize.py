@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.change import FreeDirection, left_out
+from fluidcc.analysis.modes import FreeDirection, left_out
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.wiring import Matrices, all_flows, deviations, whole, wire
 from fluidcc.base.arguments import choice, explained, numbers

@@ -13,10 +13,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.change import Parameter, Response, parameters, split, without_zeros
-from fluidcc.analysis.follow import ZERO, builder, with_channels
+from fluidcc.analysis.change import (
+    ZERO,
+    Parameter,
+    Response,
+    builder,
+    parameters,
+    split,
+    with_channels,
+)
 from fluidcc.analysis.linearize import Counts, LinearNetwork
-from fluidcc.analysis.modes import Form, Mode, fairness_mode, modes_of, polish, response, root_form
+from fluidcc.analysis.modes import (
+    Form,
+    Mode,
+    fairness_mode,
+    modes_of,
+    polish,
+    response,
+    root_form,
+    without_zeros,
+)
 from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs, with_alone
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
@@ -31,7 +47,7 @@ from fluidcc.numerics.linear.margins import margins as margins_of
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fluidcc.analysis.change import FreeDirection
+    from fluidcc.analysis.modes import FreeDirection
     from fluidcc.analysis.passivity import PassivityReport
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.numerics.linear.certify import Certificate

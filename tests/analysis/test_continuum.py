@@ -7,7 +7,7 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.change import free_directions
+from fluidcc.analysis.modes import free_directions
 from fluidcc.analysis.passivity import passivity
 from fluidcc.analysis.point import operating_point
 from fluidcc.base.errors import FluidccWarning, InvalidInput

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.follow import knob
+from fluidcc.analysis.change import moved
 from fluidcc.analysis.report import QUANTITIES
 from tests.analysis import networks
 
@@ -53,9 +53,8 @@ def test_some_parameters_of_random_networks(seed: int, buffers: str, regime: str
 def _agree_with_differences(net: fc.Network, report: Any, chosen: Any) -> None:
     """Against central differences of whole reports."""
     for p in chosen:
-        turned = knob(report.point, p.name)
         step = 1e-4 * p.value
-        nets = (turned.network(report.point, p.value + h) for h in (step, -step))
+        nets = (moved(report.point, [(p, p.value + h)]).network() for h in (step, -step))
         more, less = (_quantities(fc.stability(net)) for net in nets)
         change = (more - less) / (2 * step)
         scale = np.abs(_quantities(report)) / p.value
