@@ -17,7 +17,8 @@ from fluidcc.laws import Law, Source
 from fluidcc.laws.parts import used
 from fluidcc.laws.steady import grouped, trackers
 from fluidcc.network.network import Network, require_network
-from fluidcc.network.specs import FlowSpec, LinkSpec
+from fluidcc.network.specs import FlowSpec, LinkSpec, resolve_pattern
+from fluidcc.network.wired import Wired
 from fluidcc.numerics.fluid import state as s
 from fluidcc.symbols import (
     OF_FLOWS,
@@ -76,7 +77,7 @@ class Group:
 class Layout:
     """All about a network that does not change while it runs, by index instead of by name."""
 
-    net: Network
+    wired: Wired
     frozen: Mapping[str, float] | None
     flows: list[FlowSpec] = field(default_factory=list)
     links: list[LinkSpec] = field(default_factory=list)
@@ -112,9 +113,20 @@ class Layout:
     pricing: bool = False
     lossy: bool = False  # some buffer is finite
 
+    @property
+    def net(self) -> Network:
+        """The network."""
+        return self.wired.net
+
     def route(self, i: int) -> tuple[int, ...]:
         """Links of flow `i`, by index."""
         return self.classes[self.flow_class[i]][0]
+
+    def patterns(self, seed: int, until: float) -> dict[str, Any]:
+        """Times [s] and rates [bit/s] of flows that send by a pattern, by name."""
+        return {
+            f.name: resolve_pattern(f, seed, until) for f in self.flows if f.pattern is not None
+        }
 
     @property
     def own_rates(self) -> int:
@@ -148,8 +160,9 @@ def require_runnable(net: Network) -> None:
     require_network(net)
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
-    for f in net.flows.values():
-        if net.base_rtt(f.name) <= 0.0 and _needs_delay(f.law.structure, f.law):
+    wired = Wired.of(net)
+    for f, (_, forward, back, _) in zip(wired.flows, wired.delays, strict=True):
+        if forward + back <= 0.0 and _needs_delay(f.law.structure, f.law):
             raise InvalidInput(
                 f"flow {f.name!r} has no propagation delay on its way there and back, and "
                 f"{f.law.name} hears itself at "
@@ -182,8 +195,8 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
         Constant queueing delay [s] of each link for the lags of the frozen model; None for FIFO
         delays.
     """
-    at = Layout(_with_beginnings(net), frozen)
-    at.links = list(net.links.values())
+    at = Layout(Wired.of(net), frozen)
+    at.links = list(at.wired.links)
     _group_flows(at)
     _group_links(at)
     _classify(at)
@@ -206,7 +219,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
 
 
 def _group_flows(at: Layout) -> None:
-    specs = list(at.net.flows.values())
+    specs = [begun(flow) for flow in at.net.flows.values()]
     offset = 0
     for members in grouped([f.law for f in specs]):
         law = specs[members[0]].law
@@ -240,11 +253,12 @@ def _varies(law: Law) -> bool:
 
 
 def _classify(at: Layout) -> None:
-    index = {name: k for k, name in enumerate(at.net.links)}
+    wired, rows = at.wired, at.wired.row.tolist()
+    ways = [(r, access, back) for r, (access, _, back, _) in zip(wired.routes, wired.delays,
+            strict=True)]  # fmt: skip
     known: dict[tuple[tuple[int, ...], float, float], int] = {}
-    for f in at.flows:
-        key = (tuple(index[name] for name in f.route), f.access_delay, at.net.return_delay(f.name))
-        at.flow_class.append(known.setdefault(key, len(known)))
+    for i in at.order:
+        at.flow_class.append(known.setdefault(ways[rows[i]], len(known)))
     at.classes = list(known)
 
 
@@ -438,14 +452,3 @@ def begun(flow: FlowSpec) -> FlowSpec:
 def _keeps_account(law: Source) -> bool:
     """Whether a law keeps account of what it has under way."""
     return any(account.data != 0 for account in trackers(law).values())
-
-
-def _with_beginnings(net: Network) -> Network:
-    """The network with every flow `begun`."""
-    new = net
-    for name, flow in net.flows.items():
-        started = begun(flow)
-        if started is not flow:
-            new = net.copy() if new is net else new
-            new._flows[name] = started
-    return new

@@ -107,7 +107,7 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
     nf, nc = len(at.flows), len(at.classes)
     place = np.argsort(at.order)  # the network's order of flows
     members = np.array(at.flow_class)[place]
-    back = np.array([at.net.return_delay(f.name) for f in at.flows])[place, None]
+    back = np.array([back for _, _, back in at.classes])[members, None]
     capacity = _capacities(space, times)
     made = {
         "rate": space.rows(0, nf)[place],

@@ -23,7 +23,7 @@ from fluidcc.base.errors import (
 from fluidcc.base.progress import Progress
 from fluidcc.base.units import to_si
 from fluidcc.network.network import Network
-from fluidcc.network.specs import LinkSpec, resolve_pattern
+from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
 from fluidcc.simulation.diagnostics import doubts, foreseen
@@ -179,7 +179,7 @@ def simulate(
             f"max_step is {longest:g} s, of which {stop - since:g} s have more than {STEPS:g}; "
             f"give at least {(stop - since) / STEPS:.3g} s, or a smaller rtol for accuracy"
         )
-    patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
+    patterns = at.patterns(seed, stop)
     first = 0.0 if first_step is None else _positive(first_step, "first_step")
     space = Workspace(
         at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since

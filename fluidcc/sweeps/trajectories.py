@@ -20,7 +20,6 @@ from fluidcc.base.errors import FluidccError, gathered
 from fluidcc.base.progress import Progress, look
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters
-from fluidcc.network.specs import resolve_pattern
 from fluidcc.network.wired import Wired
 from fluidcc.numerics.fluid.many import statistic
 from fluidcc.simulation.diagnostics import doubts, looks_at_samples
@@ -184,9 +183,7 @@ class Trajectories:
         require_runnable(net)
         frozen = _frozen(net, options.get("delays") or "fifo", options.get("frozen_at"))
         at, until, seed = lay_out(net, frozen), float(options["until"]), options.get("seed") or 0
-        patterns = {
-            f.name: p for f in at.flows if (p := resolve_pattern(f, int(seed), until)) is not None
-        }
+        patterns = at.patterns(int(seed), until)
         given = {"rtol": 1e-6, "atol": 1e-9, "max_step": math.inf}
         tolerances = {k: v if options.get(k) is None else options[k] for k, v in given.items()}
         return Workspace(at, sample_times(options), until, patterns=patterns, **tolerances)

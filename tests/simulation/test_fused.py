@@ -17,7 +17,6 @@ import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.links import DropTail, DualLink, PenaltyLink
 from fluidcc.network.network import Network
-from fluidcc.network.specs import resolve_pattern
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.calls import call_step
 from fluidcc.numerics.fluid.entry import advance
@@ -106,7 +105,7 @@ def _fused(address: int, run: s.State) -> int:
 
 def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
-    patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, 0, until)) is not None}
+    patterns = at.patterns(0, until)
     times = np.array([0.0, until])
     space = Workspace(at, times, until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns)
     space.state.budget = 0
