@@ -361,3 +361,13 @@ def test_roots_that_are_counted_but_not_found_are_not_known() -> None:
         found, why = rightmost_roots_of(counts, 1)
         assert np.isnan(found).all()
         assert "two were found" in why
+
+
+@pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
+def test_a_decay_rate_that_is_not_known_is_no_number() -> None:
+    """Of ack clocks infinitely many roots lie side by side, right of all others but those at 0."""
+    flows = {"near": fc.FAST, "far": {"law": fc.FAST, "access_delay": 0.02}}
+    report = fc.stability(fc.dumbbell(flows, {"capacity": 10e6, "delay": 0.02}))
+    assert report.stable
+    assert not report.decay_rate > 0
+    assert "the rightmost root is not" in report.warnings[-1]
