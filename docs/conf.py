@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.nodes import make_refnode
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -45,6 +50,9 @@ default_role = "py:obj"  # single backticks are links where there is something t
 autodoc_typehints = "none"  # types stand in the docstrings' tables
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
+napoleon_use_ivar = True  # attributes in the class's own table, and not a second time as members
+napoleon_preprocess_types = True
+napoleon_type_aliases = {kind.__name__: pages.path(kind) for kind in pages.RESULTS.values()}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "fluidcc"
@@ -56,10 +64,25 @@ html_sidebars = {"*": []}  # pages of the top have no section to navigate
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 8,
 }
 
 
-def setup(app: object) -> None:
-    """Write the generated pages before Sphinx reads the folder."""
-    app.connect("builder-inited", lambda app: pages.write())  # type: ignore[attr-defined]
+def link_names(app: Any, tree: nodes.document, page: str) -> None:
+    """Make code such as `fc.stability(net)` a link to what it names."""
+    known = app.env.get_domain("py").objects
+    for code in list(tree.findall(nodes.literal)):
+        name = re.match(r"(?:fc|fluidcc)\.([\w.]+)", code.astext())
+        inside = isinstance(code.parent, nodes.reference | nodes.title)
+        found = known.get(f"fluidcc.{name[1]}") if name and not inside else None
+        if found and found.docname != page:
+            link = make_refnode(
+                app.builder, page, found.docname, found.node_id, code.deepcopy(), name[0]
+            )
+            code.replace_self(link)
+
+
+def setup(app: Any) -> None:
+    """Write the generated pages before Sphinx reads the folder, and link the names in them."""
+    app.connect("builder-inited", lambda app: pages.write())
+    app.connect("doctree-resolved", link_names)

@@ -68,7 +68,7 @@ def _one(token: str, rest: list[str]) -> float:
 def fitted(law: Any, column: float = COLUMN) -> list[str]:
     """Return the equations of a law as rows of an aligned environment, none wider than a column.
 
-    A part that is too wide in one piece gets a name, A_1 and so on, that is explained at the end.
+    A part that is too wide in one piece gets a name, Y_1 and so on, that is explained at the end.
     """
     names: dict[Any, Symbol] = {}
     rows = equations(law, lambda f: _lines(f, column - 12, names))
@@ -81,7 +81,7 @@ def _lines(f: Any, column: float, names: dict[Any, Symbol], whole: bool = True) 
     """Return an expression in as many lines as it takes."""
     f = sympify(f).xreplace(names) if whole else f.func(*(a.xreplace(names) for a in f.args))
     while (part := _too_wide(f, column)) is not None:
-        names[part] = Symbol(f"A_{len(names) + 1}", real=True)
+        names[part] = Symbol(f"Y_{len(names) + 1}", real=True)
         f = f.xreplace({part: names[part]})
     lines = [""]
     for k, term in enumerate(_terms(f)):
@@ -122,10 +122,7 @@ def _condition(row: str, column: float) -> str:
     lines = row.split("\\\\\n")
     head, mark, tail = lines[-1].partition(r" \quad\text{")
     if mark and width(lines[-1]) > column:
-        tail = (
-            re.sub(r"(?=\\text\{, at most)", r"\\\\\n&\\qquad ", tail)
-            if width(tail) > column
-            else tail
-        )
+        if width(tail) > column:
+            tail = re.sub(r"(?=\\text\{, at most)", r"\\\\\n&\\qquad ", tail)
         lines[-1] = f"{head} \\\\\n&\\quad\\text{{{tail}"
     return "\\\\\n".join(lines)

@@ -53,7 +53,7 @@ E = Example
 LINK = '"capacity": "10 Mbit/s", "delay": "20 ms", "buffer": "100 packets"'
 LONG = '"capacity": "10 Mbit/s", "delay": "20 ms", "buffer": "300 packets"'
 SLOW = '"capacity": "2 Mbit/s", "delay": "20 ms", "buffer": "50 packets"'
-RED = f'"law": fc.RED(p_max=0.02, T=0.1), {LONG}'
+RED = f'"law": fc.RED(p_max=0.01, T=0.1), {LONG}'
 DUAL = '"law": fc.DualLink(nu=1e-7), "capacity": "10 Mbit/s", "delay": "20 ms"'
 PENALTY = '"law": fc.PenaltyLink, "capacity": "10 Mbit/s", "delay": "20 ms"'
 LATER = '"access_delay": "20 ms", "start": "10 s"'
@@ -85,8 +85,10 @@ GROUPS: dict[str, dict[str, Example]] = {
         "Vegas": E(link=LONG),
         "StaticVegas": E(link=LONG),
         "LEDBAT": E(link=LONG),
-        "DelayAIMD": E(link=SLOW, asks="means"),
-        "PlainDelayAIMD": E(link=SLOW, asks="means"),
+        "DelayAIMD": E(link=SLOW, until="20 s", asks="means"),
+        "PlainDelayAIMD": E(link=SLOW, until="20 s", asks="means"),
+        "SmoothedDelayAIMD": E(link=SLOW, until="20 s", asks="means"),
+        "PrintedDelayAIMD": E(link=SLOW, until="20 s", asks="means"),
         "SlowStartAIMD": E(link=SLOW, until="10 s", asks="means"),
     },
     "Media": {

@@ -9,25 +9,33 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import re
 import shutil
-import textwrap
 import warnings
+from collections import Counter
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-import numpy as np
+import model_pages
+import references
+from examples import example_of, groups
+from model_pages import law_page, notebook_text
 from sympy import latex
 from tqdm import tqdm
 
 import fluidcc as fc
 from fluidcc import links, sources
-from fluidcc.laws import Link, Source
+from fluidcc.analysis import boundary, linearize, modes, orbit, report, sampled, sufficient
+from fluidcc.analysis import passivity as passivity_of
+from fluidcc.equilibria import num, result
+from fluidcc.laws import prove
+from fluidcc.numerics.dde import result as dde
+from fluidcc.numerics.linear import certify, count, margins
+from fluidcc.papers import published, tables
+from fluidcc.papers.binomial import synchronized
 from fluidcc.papers.model import claims_of
+from fluidcc.simulation.results import STATISTICS, VARIABLES
 
 ROOT = Path(__file__).parents[1]
 MADE = Path(__file__).parent / "made"
@@ -45,6 +53,7 @@ API = {
     "Stability": "stability linearize stability_boundary limit_cycle sampled_stability published "
     "undelayed DelayLTI",
     "Sweeps": "sweep",
+    "Results": "",
     "Laws": "Source Link Law Jump Tick Let Steady prove with_estimator with_pause "
     "with_windowed_minimum marked_by_bytes",
     "Pictures": "plot",
@@ -52,6 +61,33 @@ API = {
     "Closed forms": "formulas",
     "Claims": "claims.table claims.figure claims.data claims.reproduce",
     "Errors and warnings": "errors",
+}
+# What calls return, by the call.
+RESULTS = {
+    "fc.stability(net)": report.StabilityReport,
+    "fc.stability(net).margins": margins.Margins,
+    "fc.stability(net).sensitivities": report.Sensitivities,
+    "fc.stability(net).modes": modes.Mode,
+    "fc.stability(net).sufficient": sufficient.Conditions,
+    "fc.stability(net).sufficient[0]": sufficient.Condition,
+    "fc.stability(net).passivity": passivity_of.PassivityReport,
+    "fc.stability(net).eigenloci()": margins.EigenLoci,
+    "fc.stability(net, certify=True).certificates": certify.Certificate,
+    "fc.linearize(net)": linearize.LinearNetwork,
+    "fc.linearize(net).count_unstable()": count.RootCount,
+    "fc.stability_boundary(net, name)": boundary.Boundary,
+    "fc.stability_boundary(net, name, along=...)": boundary.BoundaryCurve,
+    "fc.stability_boundary(net, name).onset()": boundary.Onset,
+    "fc.limit_cycle(net)": orbit.LimitCycle,
+    "fc.sampled_stability(net)": sampled.SampledStability,
+    "fc.equilibrium(net)": result.Equilibrium,
+    "fc.num.solve(net)": num.NumSolution,
+    "fc.solve_dde(...)": dde.DdeResult,
+    "fc.synchronized(...)": synchronized.Synchronized,
+    "fc.published[name]": published.PublishedLoop,
+    "fc.prove(law)": prove.Proof,
+    "fc.claims.table(paper)": tables.Table,
+    "fc.claims.table(paper)[0]": tables.Row,
 }
 
 
@@ -65,6 +101,8 @@ def write() -> None:
     passivity()
     papers()
     items()
+    errata()
+    bibliography()
     api()
 
 
@@ -88,164 +126,16 @@ def listing(*names: str, depth: int = 1) -> str:
 
 
 def models() -> None:
-    """Write a page for each law, and the list of them."""
-    parts = ["# Models: controllers and queue disciplines", MODELS]
-    for title, room in (("Controllers", sources), ("Queue disciplines and prices", links)):
-        names = sorted(room.__all__, key=str.lower)
-        rows = [(f"[{n}](models/{n})", getattr(room, n).about) for n in names]
+    """Write a page for each law, and the list of them, by kind."""
+    parts = ["# Models: controllers and queue disciplines", model_pages.ABOUT]
+    for title, names in groups().items():
+        rows = [(f"[{n}](models/{n})", getattr(fc, n).about) for n in names]
         parts += [f"## {title}", table(("law", "what it does"), rows)]
+        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n"
+                     + "\n".join(f"models/{n}" for n in names) + "\n```")  # fmt: skip
         for name in tqdm(names, desc=title):
-            one_model(name, family(room, name))
-    parts.append(
-        "```{toctree}\n:hidden:\n\n"
-        + "\n".join(
-            f"models/{n}" for r in (sources, links) for n in sorted(r.__all__, key=str.lower)
-        )
-        + "\n```"
-    )
+            page(f"models/{name}", *law_page(name, MADE / "models"))
     page("models", *parts)
-
-
-MODELS = """Each page is made from the law itself: the equation that is solved is the equation that
-is printed. A law is a name of the package (`fc.LDCC`); calling it with parameters gives another one
-(`fc.LDCC(eta=0.2)`)."""
-
-
-def family(room: Any, name: str) -> str:
-    """Return the docstring of the module in which a law is defined."""
-    for info in Path(room.__path__[0]).glob("*.py"):
-        module = importlib.import_module(f"{room.__name__}.{info.stem}")
-        if info.stem != "__init__" and name in getattr(module, "__all__", ()):
-            return inspect.cleandoc(module.__doc__ or "")
-    raise LookupError(f"no module of {room.__name__} exports {name}")
-
-
-def one_model(name: str, about: str) -> None:
-    """Write the page of a law."""
-    law = getattr(fc, name)
-    mathematics = law._repr_latex_().strip().removeprefix("$$").removesuffix("$$").strip()
-    page(
-        f"models/{name}",
-        f"# {name}",
-        law.about,
-        about,
-        "## Equations",
-        f"```{{math}}\n{mathematics}\n```",
-        "## Signals, states and parameters",
-        signals(law),
-        quantities(law),
-        happenings(law),
-        *at_work(law),
-        f"## Reference\n\n{law.ref}" if law.ref else "",
-    )
-
-
-def signals(law: Any) -> str:
-    """Return the table of the signals that a law uses."""
-    used = set().union(*(f.free_symbols for _, f in law.expressions()))
-    units, meaning = fc.symbols.SIGNAL_UNITS, fc.symbols.SIGNAL_MEANING
-    rows = [(f"${latex(s)}$", meaning[s], unit(units[s])) for s in law.inputs if s in used]
-    kind = "flow" if isinstance(law, Source) else "link"
-    return (
-        table(("signal", f"what the {kind} hears", "unit"), rows)
-        if rows
-        else (f"The {kind} hears nothing.")
-    )
-
-
-def quantities(law: Any) -> str:
-    """Return the table of states and parameters with their values and units."""
-    rows = [
-        (
-            f"${latex(s)}$",
-            f"state: {law.meaning[s]}",
-            f"${latex(law.initial.get(s, 0))}$ at first",
-            unit(law.units[s]),
-        )
-        for s in law.states
-    ] + [
-        (f"${latex(p)}$", f"`{p}`: {law.meaning[p]}", f"{float(value):g}", unit(law.units[p]))
-        for p, value in law.params.items()
-    ]
-    return table(("symbol", "what it is", "value", "unit"), rows) if rows else ""
-
-
-def unit(text: str) -> str:
-    """Return a unit as it is printed: nothing for plain numbers."""
-    return "" if text == "1" else text
-
-
-def happenings(law: Any) -> str:
-    """Return what a law does at once: jumps and ticks."""
-    said = [
-        f"- When ${latex(jump.when)}$ rises through zero: "
-        + ", ".join(f"${latex(z)} \\to {latex(f)}$" for z, f in jump.reset.items())
-        for jump in law.jumps
-    ] + [
-        f"- Every ${latex(tick.every)}$ seconds: "
-        + ", ".join(f"${latex(z)} \\to {latex(f)}$" for z, f in tick.update.items())
-        for tick in law.ticks
-    ]
-    return "\n".join(said)
-
-
-def at_work(law: Any) -> list[str]:
-    """Return the equilibrium, the stability and a run of a law, in words and a figure."""
-    net, code = small_network(law)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rest, verdict = attempt(lambda: fc.equilibrium(net)), attempt(lambda: fc.stability(net))
-        figure = drawn(law, net)
-    return [
-        "## At work",
-        f"```python\n{code}\n```",
-        figure,
-        "Equilibrium (`fc.equilibrium(net)`):",
-        f"```text\n{rest}\n```",
-        "Stability (`fc.stability(net)`):",
-        f"```text\n{textwrap.fill(verdict, 78)}\n```",
-    ]
-
-
-def attempt(task: Any) -> str:
-    """Return what a call gives, or the sentence with which it refuses."""
-    try:
-        return str(task())
-    except fc.errors.FluidccError as error:
-        return textwrap.fill(str(error), 96)
-
-
-def small_network(law: Any) -> tuple[fc.Network, str]:
-    """Return two flows on one link with a law at work, and the code that makes it."""
-    if isinstance(law, Link):
-        kind = "Kelly" if "price" in law.out else "ECF" if "factor" in law.out else "Reno"
-        flows, link = f"[fc.{kind}] * 2", f'"law": fc.{law.name}, '
-    else:
-        price = fc.symbols.price in set().union(*(f.free_symbols for _, f in law.expressions()))
-        reports = any(
-            s.name.startswith("factor") for _, f in law.expressions() for s in f.free_symbols
-        )
-        on = "fc.DualLink" if price else "fc.PAQMECF" if reports else "fc.DropTail"
-        flows, link = f"[fc.{law.name}] * 2", f'"law": {on}, '
-    buffer = "" if "DualLink" in link or "PenaltyLink" in link else ', "buffer": "100 packets"'
-    code = f"""net = fc.dumbbell(
-    {flows},
-    {{{link}"capacity": "4 Mbit/s"{buffer}}},
-    rtt="50 ms",
-)"""
-    return eval(code.removeprefix("net = "), {"fc": fc}), code
-
-
-def drawn(law: Any, net: fc.Network) -> str:
-    """Draw a run of a network into a file, and return the text that shows it."""
-    try:
-        run = fc.simulate(net, "30 s")
-    except fc.errors.FluidccError as error:
-        return textwrap.fill(str(error), 96)
-    figure = np.ravel(fc.plot.timeseries(run))[0].figure
-    figure.savefig(MADE / "models" / f"{law.name}.svg", bbox_inches="tight")
-    plt.close(figure)
-    return f"```{{image}} {law.name}.svg\n:alt: rates and delays of two flows with {law.name}\n```"
 
 
 # ---- signals ------------------------------------------------------------------------------------
@@ -280,25 +170,39 @@ and the losses, marks and prices that it met. What routers say is as old as the 
 
 
 def passivity() -> None:
-    """Write the table of what passivity says about each controller."""
+    """Write the table of what passivity says about each controller of queues."""
     rows = []
     for name in tqdm(sorted(sources.__all__, key=str.lower), desc="Passivity"):
-        net, _ = small_network(getattr(fc, name))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            nearby = attempt(lambda net=net: fc.stability(net).passivity.verdict)
-            rows.append((f"[{name}](models/{name})", *map(one_line, (nearby, storages(net)))))
-    page("passivity", "# Passivity of each controller", PASSIVITY,
-         table(("law", "near the equilibrium", "at all states"), rows))  # fmt: skip
+        _, net, _, asks = example_of(getattr(fc, name))
+        if "stability" in asks:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows.append(
+                    (f"[{name}](models/{name})", *map(one_line, (near(net), storages(net))))
+                )
+    page(
+        "passivity",
+        "# Passivity of each controller",
+        PASSIVITY,
+        table(("law", "near the equilibrium", "at all states"), rows),
+    )
 
 
-PASSIVITY = """Two flows on the small network of each law's page, without communication delays.
+PASSIVITY = """Of the smooth laws: the two flows of each law's page, without communication delays.
 *Near the equilibrium* is `fc.stability(net).passivity`: whether each user is strictly positive
 real. *At all states* are the storage functions that are ready, and what `fc.undelayed(net).check`
 finds: `repaired_storage()` for laws with a delay penalty, as LDCC's (`paper_storage()` is that of
 its paper, which grows somewhere), and `price_storage()` for the primal, dual and primal-dual laws,
 (12) to (14) of the LDCC paper. That no counterexample is found is evidence, not a proof; for
 `price_storage()` what its proof assumes of a law is proved."""
+
+
+def near(net: fc.Network) -> str:
+    """Return what passivity says near the equilibrium, or why it has nothing to say."""
+    try:
+        return str(fc.stability(net).passivity.verdict)
+    except fc.errors.Unsupported as error:
+        return f"not a question here: {error}"
 
 
 def storages(net: fc.Network) -> str:
@@ -343,6 +247,7 @@ def papers() -> None:
         page(
             f"papers/{name}",
             f"# {title}",
+            f"{references.PAPERS[name]}.",
             f"Equations and figures: notebook [{notebook}](../notebooks/{notebook}).",
             "Every statement of the paper that can be proved or computed, with its verdict. "
             "*Differs* and *refuted* list the errata, each with the reason; results that the "
@@ -354,15 +259,86 @@ def papers() -> None:
             scenarios(name),
         )
     names = [f"papers/{name}" for name in PAPERS]
+    rows = [
+        (
+            f"[{title}](papers/{name})",
+            str(references.YEARS[name]),
+            laws_of(name),
+            by_verdict(sections[name]),
+            f"[{notebook}](notebooks/{notebook})",
+        )
+        for name, (title, notebook) in PAPERS.items()
+    ]
     page(
         "papers",
         "# Papers and their claims",
         counts,
-        "[Every equation, figure, table and section](items): what to call, its rows, its notebook.",
-        listing("items", *names),
+        table(("paper", "year", "laws", "claims", "notebook"), rows),
+        "[Every equation, figure, table and section](items): what to call, its rows, its notebook. "
+        "[Errata](errata): what is not as printed.",
+        listing("items", "errata", *names),
         "## Notebooks",
         listing(*(f"notebooks/{p.stem}" for p in sorted((ROOT / "notebooks").glob("*.ipynb")))),
     )
+
+
+def laws_of(paper: str) -> str:
+    """Return links to the laws that cite a paper."""
+    names = [n for r in (sources, links) for n in sorted(r.__all__)]
+    full = references.PAPERS[paper]
+    cite = [n for n in names if full in references.cited(getattr(fc, n).ref)]
+    return ", ".join(f"[{n}](models/{n})" for n in cite)
+
+
+def by_verdict(section: str) -> str:
+    """Return how many claims of a paper there are of each verdict."""
+    lines = [split(line) for line in section.strip().splitlines()[2:] if line.startswith("|")]
+    counts = Counter(verdict for *_, verdict, _ in lines)
+    return ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
+
+
+def errata() -> None:
+    """Write the table of what is not as the papers print it."""
+    parts = ["# Errata of five papers", ERRATA]
+    for paper, (title, _) in PAPERS.items():
+        rows = [
+            (claim.place, one_line(claim.statement), claim.id.split(".")[1].replace("_", "\\_"))
+            for claim in claims_of(paper)
+            if claim.erratum
+        ]
+        parts += [f"## {title}", table(("place", "statement", "row"), rows)]
+    page("errata", *parts)
+
+
+ERRATA = """Made from the claims that are marked as errata; the row of each, with what is right, is
+on the page of its paper, and `fc.claims.table(paper, only="ROW")` computes it anew."""
+
+
+def bibliography() -> None:
+    """Write the page of all references, and how to cite."""
+    five = [f"- [{PAPERS[n][0]}](papers/{n}): {full}" for n, full in references.PAPERS.items()]
+    page(
+        "references",
+        "# References, and how to cite",
+        HOW_TO_CITE,
+        "## The five papers",
+        "\n".join(five),
+        "## All references",
+        "\n".join(f"- {one}" for one in references.every()),
+    )
+
+
+HOW_TO_CITE = """Cite the software as `CITATION.cff` says, with the version that
+`fluidcc.__version__` prints, and beside it the paper of each law that you use: it stands at the end
+of the page of the law.
+
+```bibtex
+@software{fluidcc,
+  title = {fluidcc: fluid models of congestion control},
+  author = {{the fluidcc authors}},
+  version = {VERSION},
+}
+```""".replace("VERSION", fc.__version__)
 
 
 def split(line: str) -> list[str]:
@@ -480,29 +456,84 @@ def books(paper: str, item: str) -> str:
     return ", ".join(f"[{n}](notebooks/{n})" for n in names if stands.search(notebook_text(n)))
 
 
-@cache
-def notebook_text(name: str) -> str:
-    """Return a notebook's words and code."""
-    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))["cells"]
-    return "\n".join("".join(cell["source"]) for cell in cells)
-
-
 # ---- API ----------------------------------------------------------------------------------------
 
 
 def api() -> None:
     """Write the pages of the public names, by what they are for."""
-    pages = []
+    rows, pages = [], []
     for title, names in API.items():
         key = title.lower().replace(" ", "_")
-        page(f"api/{key}", f"# {title}", *map(documented, names.split()))
+        if names:
+            page(f"api/{key}", f"# {title}", *map(documented, names.split()))
         pages.append(f"api/{key}")
+        rows += [(f"`fc.{name}`", line, f"[{title}](api/{key})") for name, line in told(names)]
+    results()
     page(
         "api",
         "# API",
-        "All names are used as `fc.NAME` after `import fluidcc as fc`.",
+        "All names are used as `fc.NAME` after `import fluidcc as fc`. Laws have pages of their "
+        "own: [models](models). What calls return: [results](api/results).",
+        table(("name", "what it does", "page"), rows),
         listing(*pages),
     )
+
+
+def told(names: str) -> list[tuple[str, str]]:
+    """Return the names of a page, those of modules one by one, with the first line of each."""
+    found = []
+    for name in names.split():
+        thing: Any = fc
+        for part in name.split("."):
+            thing = getattr(thing, part)
+        if inspect.ismodule(thing):
+            found += told(" ".join(f"{name}.{member}" for member in thing.__all__))
+        else:
+            found.append((name, first_line(thing)))
+    return found
+
+
+def first_line(thing: Any) -> str:
+    """Return the first sentence of a docstring as it can stand in a table."""
+    text = (inspect.getdoc(thing) or "").split("\n\n")[0]
+    return one_line(text).split(". ")[0].rstrip(".")
+
+
+def results() -> None:
+    """Write the page of what calls return."""
+    runs = [(f"`{n}`", f"time, {dim}", u, about) for n, (dim, _, u, about) in VARIABLES.items()]
+    calls = [
+        (f"`{call}`", f"{{py:class}}`~{path(kind)}`", first_line(kind))
+        for call, kind in RESULTS.items()
+    ]
+    classes = [
+        f"## {kind.__name__}\n\n```{{eval-rst}}\n.. autoclass:: {path(kind)}\n   :members:\n```"
+        for kind in dict.fromkeys(RESULTS.values())
+    ]
+    page(
+        "api/results",
+        "# Results",
+        RESULTS_ABOUT,
+        table(("call", "returns", "what it is"), calls),
+        "## A run: the xarray.Dataset of fc.simulate",
+        table(("variable", "over", "unit", "what it is"), runs),
+        RUN_ABOUT.format(", ".join(f"`{name}`" for name in STATISTICS)),
+        *classes,
+    )
+
+
+RESULTS_ABOUT = """Each result prints as a table in a terminal and in Jupyter. Attributes are in SI
+units: bit/s, s, rad/s, phase margins in degrees; tables in Mbit/s and ms. What speaks of flows and
+links is an `xarray.DataArray` with these as labels, and the unit in `attrs["units"]`."""
+RUN_ABOUT = """And each law's own states, `LAW_state`, as `LDCC_x`; without the law's name where one
+law alone has it. Attributes: `warnings`, what makes the run doubtful; {}, what the solver did;
+`final_state`, all that a later run needs to go on from the end (see `fc.simulate`).
+`fc.metrics.jumps(run)` and `fc.metrics.ticks(run)` tell what happened at once, and when."""
+
+
+def path(kind: type) -> str:
+    """Return where a class is defined."""
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def documented(name: str) -> str:

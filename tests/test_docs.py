@@ -1,0 +1,101 @@
+"""The pages of laws keep their word: each has an example of its own, without a refusal, with flows
+that differ and a link that they use, and equations that fit the column.
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc import links, sources
+
+DOCS = Path(__file__).parents[1] / "docs"
+sys.path.insert(0, str(DOCS))
+
+import equations  # type: ignore[import-not-found]  # noqa: E402
+import examples  # type: ignore[import-not-found]  # noqa: E402
+import references  # type: ignore[import-not-found]  # noqa: E402
+
+LAWS = sorted({*sources.__all__, *links.__all__})
+SEARCHES = [
+    "DCTCP", "DCQCN", "BBR", "CUBIC", "TCP and RED", "RED, PI and drop-tail", "parking lot",
+    "queueing delay", "random loss", "cellular trace", "gain margin", "phase margin",
+    "delay margin", "delay margin of a MIMO loop", "Hopf bifurcation", "limit cycle", "MATLAB",
+    "Nyquist plot", "Bode plot", "Padé", "DDE solver", "sweep file", "verify a derivation",
+    "ns-3", "JiTCDDE",
+]  # fmt: skip
+
+
+def test_every_law_stands_in_one_group() -> None:
+    found = [name for names in examples.groups().values() for name in names]
+    assert sorted(found) == LAWS
+    gone = {n for laws in examples.GROUPS.values() for n in laws} - set(LAWS)
+    assert gone == set()
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_equations_fit_the_column(name: str) -> None:
+    law = getattr(fc, name)
+    rows = equations.fitted(law)
+    assert [row for row in rows if equations.width(row) > equations.COLUMN] == []
+    assert len([row for row in rows if row.startswith(r"\dot")]) <= len(law.flow)
+
+
+def test_what_is_wider_than_a_column_is_seen() -> None:
+    assert equations.width("a" * 80) == 80 > equations.COLUMN
+    assert equations.width(r"\frac{aaaa}{bb} + \mathrm{RTT}_{\max}") == pytest.approx(
+        4.4 + 2 + 3 + 0.75 * 3.6
+    )
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_each_law_has_its_reference(name: str) -> None:
+    law = getattr(fc, name)
+    assert references.cited(f"{law.ref} {law.about}") or not law.ref
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LAWS)
+def test_the_example_of_a_law_answers_what_is_asked(name: str) -> None:
+    """No refusal: neither of the run nor of the questions."""
+    _, net, until, asks = examples.example_of(getattr(fc, name))
+    laws = {spec.law.name for spec in (*net.flows.values(), *net.links.values())}
+    assert name in laws
+    run = fc.simulate(net, until, samples=400)
+    half = float(run.time[-1]) / 2
+    rates = run.rate.values
+    apart = np.abs(rates[:, 0] - rates[:, 1]).max()
+    assert apart > 0.05 * rates.max()
+    used = fc.metrics.mean(run.arrival_rate, half) / run.capacity.isel(time=-1)
+    assert float(used.min()) > 0.5
+    for ask in asks:
+        if ask != "means":
+            result: Any = eval(examples.QUESTIONS[ask][0], {"fc": fc, "net": net})
+            assert "<table" in result._repr_html_()
+
+
+def test_searches_hit_a_title() -> None:
+    titles = " ".join(
+        re.findall(r"^# (.*)$", page.read_text("utf-8"), re.M)[0]
+        for page in DOCS.glob("**/*.md")
+        if "made" not in page.parts and "_build" not in page.parts
+    ).lower()
+    words = {search: re.findall(r"[\wé-]{3,}", search.lower()) for search in SEARCHES}
+    assert {s: w for s, w in words.items() if any(part not in titles for part in w)} == {}
+
+
+def test_pages_are_code_that_parses_and_stand_in_a_list() -> None:
+    pages = [p for p in DOCS.glob("**/*.md") if not {"made", "_build"} & set(p.parts)]
+    listed = " ".join(p.read_text("utf-8") for p in pages)
+    for page in pages:
+        text = page.read_text("utf-8")
+        for cell in re.findall(r"^```\{code-cell\}\n(.*?)^```", text, flags=re.M | re.S):
+            ast.parse("\n".join(x for x in cell.split("\n") if not x.startswith(":")))
+        if page.name != "index.md":
+            assert page.relative_to(DOCS).with_suffix("").as_posix() in listed
