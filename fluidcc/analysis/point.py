@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import choice
 from fluidcc.base.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.equilibria.equilibrium import held
-from fluidcc.equilibria.many import Equilibria, equilibria_of
+from fluidcc.equilibria.many import Equilibria, equilibria
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws import Law
 from fluidcc.laws.linear import Branch, branch_function, modes_at, on_surface
@@ -382,7 +382,7 @@ def operating_point(
             )
         rest, many = at, Equilibria.of(net, at)
     else:
-        many = equilibria_of(Parameters(net), at)
+        many = equilibria(Parameters(net), at)
         rest = replace(many.point(0), _net=net)
     return _only(many, rest, delays)
 
@@ -404,7 +404,7 @@ def at_numbers(point: Point, given: Parameters) -> Point:
     FluidccError
         As `operating_point`.
     """
-    many = equilibria_of(given, point.at)
+    many = equilibria(given, point.at)
     if many.errors:
         raise many.errors[0]
     return _only(many, None, point.delays, point.classes)

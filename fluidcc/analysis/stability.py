@@ -25,14 +25,13 @@ from fluidcc.analysis.wiring import (
 )
 from fluidcc.base.arguments import explained, flag, whole
 from fluidcc.base.errors import FluidccError, gathered, warn
-from fluidcc.equilibria.many import Equilibria, equilibria_of
 from fluidcc.network.network import require_network
-from fluidcc.network.parameters import Parameters, Target
 from fluidcc.numerics.linear.count import counts_of_stack, right_of_stack
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.roots import rightmost_of_stack
 
 if TYPE_CHECKING:
+    from fluidcc.equilibria.many import Equilibria
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.certify import Certificate
@@ -211,61 +210,39 @@ class Verdicts:
         return len(self.stable)
 
 
-def verdicts_at(
-    net: Network,
-    targets: Mapping[str, Target],
-    values: Mapping[str, Any],
-    *,
-    roots: bool = True,
-    margins: bool = True,
-    at: float | str = math.inf,
-) -> Verdicts:
+def verdicts_at(rest: Equilibria, *, roots: bool = True, margins: bool = True) -> Verdicts:
     """Judge a network at many points.
 
     Parameters
     ----------
-    net : Network
-        What all points have in common.
-    targets, values : mapping
-        What is changed, by axis, and its values in SI units, as
-        `fluidcc.equilibria.many.equilibria` takes them.
+    rest : Equilibria
+        Where it rests at each.
     roots : bool
         Whether to find the rightmost root.
     margins : bool
         Whether to find margins.
-    at : float
-        As in `fluidcc.equilibrium`.
 
     Returns
     -------
     Verdicts
-        Agrees with `fluidcc.stability` of each point's network to rounding.
-
-    Raises
-    ------
-    Unsupported, InvalidInput
-        As `fluidcc.equilibria.many.equilibria`. What `fluidcc.stability` raises at a point is in
-        ``errors``, among it `Undecided` where encirclements and roots disagree even after
-        refinement.
+        Agrees with `fluidcc.stability` of each point's network to rounding. What that raises at a
+        point is in ``errors``, among it `Undecided` where encirclements and roots disagree even
+        after refinement.
 
     Examples
     --------
     >>> import fluidcc as fc
     >>> from fluidcc.analysis.stability import verdicts_at
+    >>> from fluidcc.equilibria.many import equilibria
+    >>> from fluidcc.network.parameters import Parameters
     >>> from fluidcc.sweeps.targets import find_target
     >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
-    >>> found = verdicts_at(net, {"eta": find_target(net, "eta")}, {"eta": [0.4, 0.8, 3.0]})
+    >>> eta = {"eta": find_target(net, "eta")}
+    >>> found = verdicts_at(equilibria(Parameters.of(net, eta, {"eta": [0.4, 0.8, 3.0]})))
     >>> found.stable, found.phase_margin.round(2)
     (array([1., 1., 0.]), array([55.35, 38.51,   nan]))
     """
-    given = Parameters.of(net, targets, values)
-    return verdicts_of(given, equilibria_of(given, at), roots=roots, margins=margins)
-
-
-def verdicts_of(
-    given: Parameters, rest: Equilibria, *, roots: bool = True, margins: bool = True
-) -> Verdicts:
-    """Judge a network with numbers set otherwise at its equilibria, as `verdicts_at`."""
+    given = rest.wired.given
     told = ("errors", "warnings", "alone")
     table: dict[str, Any] = {
         f.name: np.full(given.points, np.nan) for f in fields(Verdicts) if f.name not in told

@@ -16,7 +16,7 @@ import numpy as np
 
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import warn
-from fluidcc.equilibria.many import equilibria_of, system_of
+from fluidcc.equilibria.many import equilibria, system_of
 from fluidcc.laws.steady import with_levels
 from fluidcc.network.network import identical, require_network
 from fluidcc.network.parameters import Parameters
@@ -67,7 +67,7 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     >>> round(eq.one_way_delay.item(), 6)  # (19): (e_b r + T)/(1 - r) with r = w/(beta x) = 0.1
     0.113889
     """
-    found = equilibria_of(Parameters(net), at)
+    found = equilibria(Parameters(net), at)
     rest, free = found.point(0), _free(found.solved)
     warn_undetermined(free)
     return replace(rest, free=free, _net=net)
@@ -75,7 +75,7 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
 
 def one_equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     """As `equilibrium`, without looking whether there are others beside it."""
-    return replace(equilibria_of(Parameters(net), at).point(0), _net=net)
+    return replace(equilibria(Parameters(net), at).point(0), _net=net)
 
 
 def _free(one: Any) -> tuple[str, ...]:

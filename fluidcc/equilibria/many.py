@@ -29,7 +29,7 @@ from fluidcc.laws.steady import (
     with_levels,
 )
 from fluidcc.network.network import require_network
-from fluidcc.network.parameters import Parameters, Target, evaluated
+from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.wired import Wired, is_on, moment, own_states
 from fluidcc.symbols import pi as either
 from fluidcc.symbols import plain
@@ -137,12 +137,7 @@ class Equilibria:
         return Equilibrium(names, values, own, float(self.error[i]), self.wired.at, warnings=doubts)
 
 
-def equilibria(
-    net: Network,
-    targets: Mapping[str, Target],
-    values: Mapping[str, Any],
-    at: float | str = math.inf,
-) -> Equilibria:
+def equilibria(given: Parameters, at: float | str = math.inf) -> Equilibria:
     """Find the equilibria of a network at many points.
 
     Each point is searched from its own start, one after the other in one compiled loop without the
@@ -150,16 +145,8 @@ def equilibria(
 
     Parameters
     ----------
-    net : Network
-        What all points have in common.
-    targets : mapping of str to Target
-        What is changed, by axis: each has ``kind``, ``key``, ``flows`` and ``links`` as those of a
-        sweep do (`fluidcc.sweeps.targets.find_target`). Kind "parameter" sets the parameter `key`
-        of the laws of these flows or links; "initial" the initial state "initial.<key>"; "argument"
-        the capacity, delay or buffer of links, or the access_delay, return_delay or packet of
-        flows; "rtt" scales all delays as `fluidcc.sweep` does; "option" changes nothing here.
-    values : mapping of str to array (N,)
-        The values by axis, in SI units.
+    given : Parameters
+        The network, and its numbers at the points.
     at : float or str
         Time [s] at which capacities and the set of flows that are on are taken, as in
         `fluidcc.equilibrium`.
@@ -172,29 +159,22 @@ def equilibria(
     Raises
     ------
     Unsupported
-        If a target changes more than numbers (another law, number of flows, start or stop): build
-        these networks one by one. Or if no point can have an equilibrium, as in
-        `fluidcc.equilibrium`.
-    InvalidInput
-        If the values of the axes are not of one length.
+        If no point can have an equilibrium, as in `fluidcc.equilibrium`.
 
     Examples
     --------
     >>> import fluidcc as fc
     >>> from fluidcc.equilibria.many import equilibria
+    >>> from fluidcc.network.parameters import Parameters
     >>> from fluidcc.sweeps.targets import find_target
     >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
-    >>> many = equilibria(net, {"beta": find_target(net, "beta")}, {"beta": [0.01, 0.1, 0.2]})
+    >>> beta = {"beta": find_target(net, "beta")}
+    >>> many = equilibria(Parameters.of(net, beta, {"beta": [0.01, 0.1, 0.2]}))
     >>> many.found, many.queueing_delay[1:, 0].round(6)
     (array([False,  True,  True]), array([0.094231, 0.083929]))
     >>> type(many.errors[0]).__name__
     'NoEquilibrium'
     """
-    return equilibria_of(Parameters.of(net, targets, values), at)
-
-
-def equilibria_of(given: Parameters, at: float | str = math.inf) -> Equilibria:
-    """Find the equilibria of a network with numbers set otherwise, as `equilibria`."""
     require_network(given.net)
     time, refused = moment(at), given.errors()
     alone = given.points == 1 and not given.set  # the network as it stands

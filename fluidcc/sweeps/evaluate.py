@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.stability import Verdicts, verdicts_of
+from fluidcc.analysis.stability import Verdicts, verdicts_at
 from fluidcc.base.errors import FluidccError, InvalidInput, SweepFailed, Unsupported, gathered
 from fluidcc.base.progress import look
-from fluidcc.equilibria.many import Equilibria, equilibria_of
+from fluidcc.equilibria.many import Equilibria, equilibria
 from fluidcc.network import Network
 from fluidcc.sweeps.grid import combinations
 from fluidcc.sweeps.measures import STABILITY, Measure, Point, Value, refuse_taken
@@ -152,14 +152,14 @@ def _judge(
 ) -> None:  # fmt: skip
     """Put in what is found at some points of one network, or why it is not."""
     given = task.given(net, axes, positions)
-    rest = equilibria_of(given)
+    rest = equilibria(given)
     results: list[tuple[list[Measure], Equilibria | Verdicts]] = []
     if some := [m for m in measures if m.kind == "equilibrium"]:
         results.append((some, rest))
     if some := [m for m in measures if m.kind == "stability"]:
         asked = {STABILITY[m.key][1] for m in some}
         asked_for = {"roots": "roots" in asked, "margins": "margins" in asked}
-        results.append((some, verdicts_of(given, rest, **asked_for)))
+        results.append((some, verdicts_at(rest, **asked_for)))
     for some, result in results:
         for measure in some:
             values = into.values[measure.name]

@@ -8,6 +8,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.analysis.stability import Verdicts, verdicts_at
 from fluidcc.base.errors import NoEquilibrium
+from fluidcc.equilibria.many import equilibria
 from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks
@@ -92,15 +93,15 @@ def one_by_one(
 @pytest.mark.parametrize("name", CASES)
 def test_every_point_is_judged_as_if_alone(name: str) -> None:
     net, targets, values = cases(name, 12)
-    found = verdicts_at(net, targets, values)
+    found = verdicts_at(equilibria(Parameters.of(net, targets, values)))
     one_by_one(net, targets, values, found)
     assert len(found.alone) < 3
     assert len(np.unique(found.stable[~np.isnan(found.stable)])) == 2 or name != "dumbbell"
 
 
 def test_only_what_is_asked_for() -> None:
-    case = cases("dumbbell", 5)
-    roots, margins = verdicts_at(*case, margins=False), verdicts_at(*case, roots=False)
+    rest = equilibria(Parameters.of(*cases("dumbbell", 5)))
+    roots, margins = verdicts_at(rest, margins=False), verdicts_at(rest, roots=False)
     assert np.isnan([roots.phase_margin, margins.decay_rate]).all()
     assert not np.isnan([roots.decay_rate, margins.critical_gain]).any()
     np.testing.assert_array_equal(margins.stable, roots.stable)
@@ -114,7 +115,7 @@ def test_a_state_that_the_search_leaves_out_has_its_bounds_too() -> None:
     targets = {axis: find_target(net, axis) for axis in ("capacity", "kappa")}
     values: Any = {"capacity": [0.6e6, 1.0e6, 1.4e6, 2.0e6], "kappa": [0.3, 0.5, 0.7, 0.5]}
     values = {axis: np.array(row) for axis, row in values.items()}
-    found = verdicts_at(net, targets, values, roots=False)
+    found = verdicts_at(equilibria(Parameters.of(net, targets, values)), roots=False)
     assert not found.alone
     assert list(found.errors) == [3]  # where its rate is at its bound, and does not press
     given = Parameters.of(net, targets, values)
@@ -129,7 +130,7 @@ def test_points_that_need_more_are_judged_alone_and_failures_are_told() -> None:
     targets = {"beta": find_target(net, "beta"), "eta": find_target(net, "eta")}
     edge: Any = fc.stability_boundary(net, "eta")
     given = {"beta": np.array([0.1, 0.1, 0.001]), "eta": np.array([0.4, edge.value, 0.4])}
-    found = verdicts_at(net, targets, given)
+    found = verdicts_at(equilibria(Parameters.of(net, targets, given)))
     assert list(found.alone) == [1]
     assert "axis" in found.alone[1]
     assert isinstance(found.errors[2], NoEquilibrium)

@@ -9,6 +9,7 @@ from sympy import Gt, Heaviside, Max, Piecewise, Symbol, symbols
 import fluidcc as fc
 from fluidcc.base.errors import FluidccError, NoEquilibrium
 from fluidcc.equilibria.many import equilibria
+from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import find_target
 from fluidcc.symbols import RTT, Let, c, edot, y
 from tests.at_rest import check
@@ -39,7 +40,7 @@ def test_a_rate_that_grows_away_from_its_least_value_does_not_rest_there(
     says = r"flow 'a' \(Growing\) raises its rate without limit"
     with pytest.raises(NoEquilibrium, match=says):
         fc.equilibrium(net)
-    many = equilibria(net, {"k": find_target(net, "k")}, {"k": [gain, 2 * gain]})
+    many = equilibria(Parameters.of(net, {"k": find_target(net, "k")}, {"k": [gain, 2 * gain]}))
     assert not many.found.any()
     assert all(says.replace("\\", "") in str(error) for error in many.errors.values())
 
@@ -110,7 +111,7 @@ def test_many_points_know_the_path_of_each(law: Any, axis: str) -> None:
     """What follows the round trip counts from the empty path of its own point."""
     net = over(law, "1 Mbit/s", buffer="1 Mbit")
     delays = [0.005, 0.02, 0.05]
-    many = equilibria(net, {axis: find_target(net, axis)}, {axis: delays})
+    many = equilibria(Parameters.of(net, {axis: find_target(net, axis)}, {axis: delays}))
     for i, d in enumerate(delays):
         here = axis == "l.delay"
         one = net.with_link("l", delay=d) if here else net.with_flow("a", access_delay=d)

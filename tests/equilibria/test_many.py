@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import fluidcc as fc
 from fluidcc.base.errors import FluidccError, InvalidInput, NoEquilibrium, Unsupported
 from fluidcc.equilibria.many import equilibria
+from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import changed, find_target
 
 ARRAYS = (
@@ -35,7 +36,7 @@ def both(net: fc.Network, values: dict[str, Any]) -> Any:
     """Many at once, and the networks of the points one by one."""
     targets = {axis: find_target(net, axis) for axis in values}
     count = len(next(iter(values.values())))
-    many = equilibria(net, targets, values)
+    many = equilibria(Parameters.of(net, targets, values))
     for i in range(count):
         point = {axis: float(column[i]) for axis, column in values.items()}
         try:
@@ -91,10 +92,12 @@ def test_states_that_follow_from_others_are_told() -> None:
 def test_what_is_no_number_is_refused() -> None:
     net = network()
     with pytest.raises(Unsupported, match="count changes more than numbers"):
-        equilibria(net, {"b.count": find_target(net, "b.count")}, {"b.count": [1, 2]})
+        equilibria(
+            Parameters.of(net, {"b.count": find_target(net, "b.count")}, {"b.count": [1, 2]})
+        )
     targets = {axis: find_target(net, axis) for axis in ("w", "delay")}
     with pytest.raises(InvalidInput, match="different lengths"):
-        equilibria(net, targets, {"w": [1e4, 2e4], "delay": [0.1]})
+        equilibria(Parameters.of(net, targets, {"w": [1e4, 2e4], "delay": [0.1]}))
 
 
 def random_network(rng: np.random.Generator, count: int) -> tuple[fc.Network, dict[str, Any]]:
@@ -125,7 +128,7 @@ def random_network(rng: np.random.Generator, count: int) -> tuple[fc.Network, di
 def test_random_networks_rest_or_are_known_not_to(seed: int) -> None:
     """Arrivals are what flows leave, queues are empty or used up; and overload is told."""
     net, values = random_network(np.random.default_rng(seed), 20)
-    many = equilibria(net, {axis: find_target(net, axis) for axis in values}, values)
+    many = equilibria(Parameters.of(net, {axis: find_target(net, axis) for axis in values}, values))
     assert {type(error) for error in many.errors.values()} <= {NoEquilibrium}
     capacity = np.stack([values[f"{name}.capacity"] for name in net.links], 1)[many.found]
     arrival, queue = many.arrival_rate[many.found], many.queueing_delay[many.found]

@@ -7,6 +7,7 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.equilibria.many import equilibria
+from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import find_target
 from fluidcc.symbols import Let, e
 from tests.at_rest import BETA, T, W, bottleneck
@@ -51,6 +52,6 @@ def test_unknown_names_and_points_without_a_network_are_refused() -> None:
     net = bottleneck(3e6).flow("a", fc.LDCC, route=["l"])
     with pytest.raises(UnknownName, match="no flow or link 'z'; there are a, l"):
         fc.equilibrium(net).lets("z")
-    many = equilibria(net, {"beta": find_target(net, "beta")}, {"beta": [0.1]})
+    many = equilibria(Parameters.of(net, {"beta": find_target(net, "beta")}, {"beta": [0.1]}))
     with pytest.raises(Unsupported, match="of many points has no network"):
         many.point(0).lets("a")
