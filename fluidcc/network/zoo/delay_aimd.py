@@ -68,7 +68,7 @@ def behind_queue(flows: int, delta: float, buffer: float, q: float) -> Network:
     )  # fmt: skip
 
 
-_RATCHET = {"until": 25.0, "samples": 2501, "ref": _REF + "Section II-B"}
+_RATCHET = {"until": 25.0, "samples": 2501, "ref": _REF + "Section II-D"}
 
 
 @ready(buffer="packet", q="s")
@@ -93,7 +93,7 @@ def delay_aimd_fig4(
 @ready(Delta0="s")
 def delay_aimd_fig5(Delta0: float = 8.0) -> Made:
     """Delay-based AIMD, Fig. 5: one flow that backs off at most every Delta0, on Fig. 2's link."""
-    run = {"until": 60.0, "samples": 6001, "ref": _REF + "Section II-C"}
+    run = {"until": 60.0, "samples": 6001, "ref": _REF + "Section III"}
     return on_link_2(DelayAIMD(Delta0=Delta0)), run
 
 
@@ -106,7 +106,7 @@ def delay_aimd_fig6(gamma: float = 0.9, Delta0: float = 0.0, leave: float | None
     flows = {f"loss{i}": flow(HTCP, 30, stop=leave) for i in (1, 2, 3)}
     ours = {"delay": flow(DelayAIMD(gamma=gamma, Delta0=Delta0), 10)}
     link = {"capacity": "10 Mbit/s", "delay": "50 ms", "buffer": 100 * PACKET}
-    run = {"until": 120.0, "samples": 6001, "ref": _REF + "Section II-D"}
+    run = {"until": 120.0, "samples": 6001, "ref": _REF + "Section III"}
     return dumbbell(ours | flows, link), run
 
 
@@ -123,7 +123,7 @@ def delay_aimd_fig7(
     """Delay-based AIMD, Fig. 7: n flows at 500 Mbit/s and 250 ms, delay-based or H-TCP."""
     one = pick(law, "law", {"delay-based": PlainDelayAIMD(tau0=tau0), "H-TCP": HTCP})
     until = 60.0 if one is not HTCP else 150.0  # loss-based epochs are longer
-    run = {"until": until, "samples": int(100 * until) + 1, "ref": _REF + "Section VI-A"}
+    run = {"until": until, "samples": int(100 * until) + 1, "ref": _REF + "Section VI-B"}
     return knee(n, one, buffer), run
 
 
@@ -132,4 +132,4 @@ def delay_aimd_fig8(delta: float = 0.9, tau0: float = TAU7, second: float = 100.
     """Delay-based AIMD, Fig. 8: a second flow starts at 100 s."""
     law, windows = PlainDelayAIMD(tau0=tau0, delta_p=delta), [1.1 * C7 * T7 / PACKET, 10]
     net = side_by_side(law, 2, C7, T7, window=windows, starts=(0, second), buffer=C7 * T7)
-    return net, {"until": 300.0, "samples": 30001, "ref": _REF + "Section VI-D"}
+    return net, {"until": 300.0, "samples": 30001, "ref": _REF + "Section VI-C"}
