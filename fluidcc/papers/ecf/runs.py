@@ -40,6 +40,8 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import agrees, falling, named, numbers, off, rising
 
+STARTS = (20, 30, 40, 50)  # 10 s after each start but the first [s]
+
 
 def _last(r: Any, *ends: float) -> list[np.ndarray]:
     """Mean rates [bit/s] of the 3 s before each of these times, of the sources that are on."""
@@ -78,7 +80,7 @@ def started() -> Found:
 
 def excited() -> Found:
     calm, *rich = (
-        _unfair(_last(starting(*kind), 40, 50))
+        _unfair(_last(starting(*kind), *STARTS))
         for kind in (("CBR",), *(("Poisson", seed) for seed in (1, 2, 3)))
     )
     return reproduced_if(max(rich) < calm, named("seed {}", (1, 2, 3), rich), CBR=calm, rich=rich)
@@ -90,7 +92,7 @@ def sawtooth() -> Found:
 
 
 def slow_tfrc() -> Found:
-    tfrc, tcp = (_unfair(_last(starting(kind), 30, 40, 50)) for kind in ("TFRC", "DCCP"))
+    tfrc, tcp = (_unfair(_last(starting(kind), *STARTS)) for kind in ("TFRC", "DCCP"))
     smooth, rough = (_swing(kind, 48.0) for kind in ("TFRC", "DCCP"))
     return reproduced_if(
         tfrc > tcp and smooth < rough,
