@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sympy import And, Eq, Rational, exp, limit, oo
+from sympy import And, Eq, Expr, Rational, exp, limit, oo
 
 from fluidcc.formulas import binomial
 from fluidcc.papers.binomial.cycles import (
@@ -170,19 +170,22 @@ def ideal_scalability() -> Found:
     )
 
 
+def _at_most_one(s: Expr) -> Any:
+    """(x/C)^s <= 1 for x <= C, with ln(C/x) for q."""
+    return 1 - exp(-nonnegative("q") * s) >= 0
+
+
 def iscc_decrease() -> Found:
     s, more = positive("s"), nonnegative("g")  # l = 1 + s, m_D = l + g
     part = (DOWN * x**l / x).subs(l, 1 + s).subs(x, r * C)
-    # q is ln(C/x)
-    return proved(Eq(part, r**s / m_D), 1 - exp(-q * s) > 0, (1 + s) / (1 + s + more) <= 1)
+    return proved(Eq(part, r**s / m_D), _at_most_one(s), (1 + s) / (1 + s + more) <= 1)
 
 
 def iscc_increase() -> Found:
     s = positive("s")  # k = -1 - s
     part = UP * x**-k / x
     grows = Eq(part.subs(k, -1 - s).subs(x, r * C), r**s / m_I)
-    # q is ln(C/x)
-    return proved(grows, 1 - exp(-q * s) > 0, Eq(part.subs(k, -1), 1 / m_I))
+    return proved(grows, _at_most_one(s), Eq(part.subs(k, -1), 1 / m_I))
 
 
 def iscc_single() -> Found:

@@ -197,13 +197,20 @@ def ratchet_of_ten() -> Found:
 
 
 def flat_part() -> Found:
-    period, _, part = last_cycle(fig5(8.0))
-    w = part.DelayAIMD_w.values[5:-5, 0]
-    flat = np.mean(w > (1 - 1e-6) * w.max())
-    plain = last_cycle(fig2())[0]
+    with_it, without = (_epoch_and_flat(fig5(idle)) for idle in (8.0, 0.0))
     return reproduced_if(
-        off(period, 8.0) < 0.01 and flat > 0, period=period, flat=flat, plain=plain
+        off(with_it[0], 8.0) < 1e-6 and with_it[1] > without[1],
+        period=with_it[0],
+        flat=with_it[1],
+        plain=without,
     )
+
+
+def _epoch_and_flat(run: Any) -> tuple[float, float]:
+    """The last epoch [s], and the part of it where the window does not move."""
+    period, _, part = last_cycle(run)
+    w = part.DelayAIMD_w.values[5:-5, 0]
+    return period, np.mean(np.abs(np.diff(w)) < 1e-9 * w.max())
 
 
 def flat_part_alters() -> Found:

@@ -282,8 +282,10 @@ def comparison_gcc_cycle() -> Found:
             exact.queue_max, exact.queue_mean,
         ]),
     )  # fmt: skip
+    taken = {name: GCC.parameter(name) for name in ("g", "gamma", "alpha")}
     return not_given(
         error=error,
+        taken=taken,
         period=exact.period,
         queue_max=exact.queue_max,
         queue_mean=exact.queue_mean,
@@ -310,7 +312,7 @@ def comparison_owd_eq() -> Found:
         off(settled(LAWS["NADA"], c).one_way_delay.values[-1, 0], nada_delay(c)) for c in CAPACITIES
     )
     proof = law_proof(NADA, "V-D OWD_eq = R_MAX OWD_min/R_eq")
-    return proved(proof, error=error, runs=len(CAPACITIES))
+    return proved(proof, error=error, runs=len(CAPACITIES), checks=error < 1e-5)
 
 
 def comparison_small_capacities() -> Found:

@@ -273,12 +273,11 @@ def loss_as_price() -> Found:
 
 
 def dual_conditions() -> Found:
-    x1, x2, x3, l1, l2, c1, c2 = positive("x1 x2 x3 l1 l2 c1 c2")
-    U1, U2, U3 = (Function(name) for name in ("U1", "U2", "U3"))
-    utility = U1(x1) + U2(x2) + U3(x3)
-    lagrangian = utility - l1 * (x1 + x2 - c1) - l2 * (x1 + x3 - c2)
-    by_rate = (diff(lagrangian, x1) - (diff(U1(x1), x1) - l1 - l2)).expand() == 0
-    by_price = (diff(lagrangian, l1) + x1 + x2 - c1).expand() == 0
+    # one flow of the Lagrangian, with the sum S of its links' prices, or one link; the rest is free
+    # of its rate, or of its price
+    U, (path, price, rest) = Function("U"), positive("S lambda rest")
+    by_rate = diff(rest + U(RATE) - RATE * path, RATE) == diff(U(RATE), RATE) - path
+    by_price = (diff(rest - price * (y - c), price) - (c - y)).expand() == 0
     gaps = _gaps(parking(PrimalDual, DualLink))
     return proved(
         law_proof(DualLink, "(13) complementary slackness"),
