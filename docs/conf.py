@@ -72,7 +72,7 @@ def link_names(app: Any, tree: nodes.document, page: str) -> None:
     """Make code such as `fc.stability(net)` a link to what it names."""
     known = app.env.get_domain("py").objects
     for code in list(tree.findall(nodes.literal)):
-        name = re.match(r"(?:fc|fluidcc)\.([\w.]+)", code.astext())
+        name = re.match(r"(?:\w+ = )?(?:fc|fluidcc)\.([\w.]+)", code.astext())
         inside = isinstance(code.parent, nodes.reference | nodes.title)
         found = known.get(f"fluidcc.{name[1]}") if name and not inside else None
         if found and found.docname != page:

@@ -11,7 +11,7 @@ from sympy import Add, Symbol, sympify
 
 from fluidcc.laws.written import equations, formula
 
-COLUMN = 62.0  # of a page's column, in the mean width of a letter
+COLUMN = 56.0  # of a page's column, in the mean width of a letter
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}_^&]|[^\\{}_^&\s]")
 _NONE = {"left", "right", "mathrm", "text", "operatorname", "displaystyle", "limits", ","}
 _WIDE = {"quad": 2.0, "max": 3.6, "min": 3.4, "exp": 3.0, "log": 2.6, "leftarrow": 2.6}
@@ -72,8 +72,11 @@ def fitted(law: Any, column: float = COLUMN) -> list[str]:
     """
     names: dict[Any, Symbol] = {}
     rows = equations(law, lambda f: _lines(f, column - 12, names))
-    for part, symbol in names.items():  # naming one part may name another
+    done = 0
+    while done < len(names):  # naming one part may name another
+        part, symbol = list(names.items())[done]
         rows.append(f"{formula(symbol)} &= {_lines(part, column - 8, names, whole=False)}")
+        done += 1
     return [line for row in rows for line in _condition(row, column).split("\\\\\n")]
 
 
@@ -122,7 +125,7 @@ def _condition(row: str, column: float) -> str:
     lines = row.split("\\\\\n")
     head, mark, tail = lines[-1].partition(r" \quad\text{")
     if mark and width(lines[-1]) > column:
-        if width(tail) > column:
+        if width(tail) > column - 8:
             tail = re.sub(r"(?=\\text\{, at most)", r"\\\\\n&\\qquad ", tail)
         lines[-1] = f"{head} \\\\\n&\\quad\\text{{{tail}"
     return "\\\\\n".join(lines)

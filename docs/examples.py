@@ -57,6 +57,7 @@ RED = f'"law": fc.RED(p_max=0.01, T=0.1), {LONG}'
 DUAL = '"law": fc.DualLink(nu=1e-7), "capacity": "10 Mbit/s", "delay": "20 ms"'
 PENALTY = '"law": fc.PenaltyLink, "capacity": "10 Mbit/s", "delay": "20 ms"'
 LATER = '"access_delay": "20 ms", "start": "10 s"'
+ONE = {"less": '"initial": {"w": 1}', "more": '"access_delay": "20 ms", "initial": {"w": 1}'}
 ON_ECF = f'"law": fc.PAQMECF, {LINK}'
 PAIR = ("fc.Reno", "fc.Reno")
 CLIMB = ("fc.PrimalDual(w=1e6, alpha=1e7)", "fc.PrimalDual(w=2e6, alpha=1e7)")
@@ -80,11 +81,15 @@ GROUPS: dict[str, dict[str, Example]] = {
     "Delay-based": {
         "LDCC": E(far="fc.LDCC(eta=0.8)", link=LONG, until="120 s"),
         "SampledLDCC": E(far="fc.SampledLDCC(eta=0.8)", link=LONG, until="120 s"),
-        "FAST": E(link=LONG),
-        "StaticFAST": E(link=LONG),
-        "Vegas": E(link=LONG),
-        "StaticVegas": E(link=LONG),
-        "LEDBAT": E(link=LONG),
+        "FAST": E(far="fc.FAST(alpha=25)", **ONE, link=LONG),
+        "StaticFAST": E(far="fc.StaticFAST(alpha=25)", **ONE, link=LONG),
+        "Vegas": E(far="fc.Vegas(alpha=4)", **ONE, link=LONG),
+        "StaticVegas": E(far="fc.StaticVegas(alpha=4)", **ONE, link=LONG),
+        "LEDBAT": E(
+            less='"initial": {"w": 2}',
+            more='"access_delay": "20 ms", "initial": {"w": 2}',
+            link=LONG,
+        ),
         "DelayAIMD": E(link=SLOW, until="20 s", asks="means"),
         "PlainDelayAIMD": E(link=SLOW, until="20 s", asks="means"),
         "SmoothedDelayAIMD": E(link=SLOW, until="20 s", asks="means"),

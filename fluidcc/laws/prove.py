@@ -28,6 +28,7 @@ from sympy import (
     true,
 )
 from sympy.core.relational import Relational
+from sympy.logic.boolalg import Boolean
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError, Unsupported
@@ -395,7 +396,7 @@ def _tex(statement: Any) -> str:
             + (rf",\ {given}" if given else "")
         )
     text = str(latex(statement))
-    return text.replace("<", r"\lt ") if isinstance(statement, (Relational, And)) else f"{text} = 0"
+    return text.replace("<", r"\lt ") if isinstance(statement, Boolean) else f"{text} = 0"
 
 
 @explained

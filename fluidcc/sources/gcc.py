@@ -5,9 +5,10 @@ The automaton of the IETF draft (draft-ietf-rmcat-gcc-02, Sections 5.4 and 5.5),
 gradient itself in place of the filtered estimate. The gradient says over-use above `gamma`,
 under-use below -`gamma`, else normal:
 
-    over-use:   to decrease, from any mode: A = alpha R, R the rate received; again after a round
-    trip if it lasts normal:     from decrease to hold, from hold to increase under-use:  from
-    decrease and from increase to hold
+- over-use: to decrease, from any mode, A = alpha R, with R the rate received; again after a round
+  trip if it lasts;
+- normal: from decrease to hold, from hold to increase;
+- under-use: from decrease and from increase to hold.
 
 In increase A grows by the factor exp(g) a second, at most towards `cap` R. What is sent is the
 smaller of A and the TCP-friendly rate at the smoothed loss ratio: the loss-based branch, as the
