@@ -581,6 +581,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ecf.marks_by_length", {"marked_by_bytes": lambda law, _: law}, "differs"),
     ("ecf.byte_mode", {"_carried": lambda _: 1.0}, "differs"),
     ("ecf.period_of_v1", {"outer_map": lambda _: outer_map(2)}, "refuted"),
+    ("ecf.period_of_v1", {"_critical": lambda _: 0.5}, "differs"),
     ("ecf.hold_form", {"_critical": lambda _: 1.2}, "differs"),
     ("ecf.max_min", {"two_nodes": lambda: two_nodes() * 1.02}, "differs"),
     ("ecf.ecf_margins", {"ecf_margin": lambda *_: (1.1, 0.01)}, "differs"),

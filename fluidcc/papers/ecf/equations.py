@@ -297,10 +297,12 @@ def _critical(version: int) -> float:
 
 
 def period_of_v1() -> Found:
+    critical = _critical(1)
     return proved(
         Eq(outer_map(1).charpoly(_z).as_expr(), _z**2 - _R * _z / _T + _R / _T),
-        ecf.v1_radius.form**2 - _R / _T,
-        critical=_critical(1),
+        Eq(ecf.v1_radius.form**2, _R / _T),
+        critical=critical,
+        checks=abs(critical - 1) < 1e-6,
     )
 
 

@@ -140,13 +140,15 @@ def loss_sum() -> Found:
     # + p (S - D).
     S, D, p, d = nonnegative("S D p d")
     more = D + p * (S - D)
-    path, link1, link2 = equilibrium_of("ldcc_fig11").loss.values[:3]
+    path, *links = equilibrium_of("ldcc_fig11").loss.values[:3]
+    total = sum(links)
     return proved(
         more.subs(S, D + d) >= 0,  # given 0 <= D <= S
         Eq((S + p) ** 2 / 2 - more, (S**2 / 2 - D) + p**2 / 2 + p * D),
         d + p**2 / 2 + p * D >= 0,  # given d = S^2/2 - D >= 0
         path=path,
-        sum=link1 + link2,
+        sum=total,
+        checks=0 <= total - path <= total**2 / 2,
     )
 
 
