@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.arguments import choice
 from fluidcc.base.errors import FluidccError, InvalidInput, Unsupported
-from fluidcc.equilibria.equilibrium import held
-from fluidcc.equilibria.many import Equilibria, equilibria
+from fluidcc.equilibria.many import Equilibria, equilibria, held
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.laws import Law
 from fluidcc.laws.linear import Branch, branch_function, modes_at, on_surface

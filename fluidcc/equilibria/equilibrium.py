@@ -16,9 +16,8 @@ import numpy as np
 
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import warn
-from fluidcc.equilibria.many import equilibria, system_of
-from fluidcc.laws.steady import with_levels
-from fluidcc.network.network import identical, require_network
+from fluidcc.equilibria.many import equilibria, held, system_of
+from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters
 from fluidcc.symbols import plain
 
@@ -130,23 +129,6 @@ def hold_trackers(net: Network) -> Network:
     require_network(net)
     found = held(net)
     return net if found is net else found.copy()
-
-
-def held(net: Network) -> Network:
-    """As `hold_trackers`, made once: not to be changed."""
-    return net.derived(_held)
-
-
-def _held(net: Network) -> Network:
-    new = net
-    for names in identical(net):
-        flow = net.flows[names[0]]
-        law = with_levels(flow.law, net.propagation_delay(flow.name), flow.initial)
-        if law is not flow.law:
-            new = net.copy() if new is net else new
-            kept = {z: flow.initial[z] for z in map(plain, law.states)}
-            new._flows |= {name: replace(net.flows[name], law=law, initial=kept) for name in names}
-    return new
 
 
 # --- whether an equilibrium stands alone: a search from beside it comes back ----------------------

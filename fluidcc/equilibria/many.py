@@ -28,7 +28,7 @@ from fluidcc.laws.steady import (
     window,
     with_levels,
 )
-from fluidcc.network.network import require_network
+from fluidcc.network.network import identical, require_network
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.wired import Wired, is_on, moment, own_states
 from fluidcc.symbols import pi as either
@@ -296,6 +296,23 @@ def system_of(wired: Wired) -> Assembled:
     rates = wired.rates
     flows = [law if rate is None else None for law, rate in zip(flows, rates, strict=True)]
     return assemble(wired, (flows, links))
+
+
+def held(net: Network) -> Network:
+    """The network as `fluidcc.hold_trackers` returns it: made once, and not to be changed."""
+    return net.derived(_held)
+
+
+def _held(net: Network) -> Network:
+    new = net
+    for names in identical(net):
+        flow = net.flows[names[0]]
+        law = with_levels(flow.law, net.propagation_delay(flow.name), flow.initial)
+        if law is not flow.law:
+            new = net.copy() if new is net else new
+            kept = {z: flow.initial[z] for z in map(plain, law.states)}
+            new._flows |= {name: replace(net.flows[name], law=law, initial=kept) for name in names}
+    return new
 
 
 def _law_at_rest(net: Network, name: str) -> Source:

@@ -17,8 +17,8 @@ from fluidcc.base.arguments import explained
 from fluidcc.base.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
 from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.network.network import require_network
-from fluidcc.network.wired import capacity_at, constant_rate, is_on, moment
-from fluidcc.symbols import e_b, packet, plain, unfold
+from fluidcc.network.wired import Wired, moment
+from fluidcc.symbols import c, e_b, packet, plain, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -136,19 +136,11 @@ def solve(net: Network, at: float | str = math.inf) -> NumSolution:
             "the network has no flows, so there is nothing to share; add one with .flow(name, "
             "law, route=)"
         )
-    at = moment(at)
-    flows = list(net.flows.values())
-    links = list(net.links.values())
-    capacity = np.array([capacity_at(link, at) for link in links])
-    rate, elastic = np.zeros(len(flows)), []
-    for i, flow in enumerate(flows):
-        if not is_on(flow, at):
-            continue
-        constant = constant_rate(flow, at)
-        if constant is None:
-            elastic.append(i)
-        else:
-            rate[i] = constant
+    wired = Wired.of(net, moment(at)).apart()
+    flows, links = list(wired.flows), list(wired.links)
+    capacity = np.array([wired.link(l)[c] for l in range(len(links))])
+    rate = np.array([rate or 0.0 for rate in wired.rates])
+    elastic = [i for i, rate in enumerate(wired.rates) if rate is None]
     routing = np.asarray(net.routing_matrix(), float)
     room = _room(flows, links, capacity, routing, rate, elastic)
     price, gap, kkt = np.zeros(len(links)), 0.0, 0.0
