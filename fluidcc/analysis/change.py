@@ -84,7 +84,7 @@ class Parameter(InTable):
 
     def settings(self, value: Any) -> dict[tuple[str, str, str, str], Any]:
         """Return what `Parameters.set` has where this is `value`."""
-        return {(*owner, t.kind, t.key): value for t in self.targets for owner in t.owners}
+        return {key: v for t in self.targets for key, v in t.settings(value).items()}
 
 
 def parameters(point: Point) -> list[Parameter]:

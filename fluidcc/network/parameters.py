@@ -29,7 +29,7 @@ LATER = ("rtt", "trip")  # kinds that follow from delays, which other axes may s
 
 @dataclass(frozen=True)
 class Target:
-    """What an axis sets.
+    """A parameter that is moved: by an axis of a sweep, a boundary or a sensitivity.
 
     ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt, trip (of
     single flows) or option.
@@ -55,6 +55,11 @@ class Target:
     def owners(self) -> list[tuple[str, str]]:
         """Kind and name of each flow and link of which something is set."""
         return [*(("flow", name) for name in self.flows), *(("link", name) for name in self.links)]
+
+    def settings(self, value: Any) -> dict[tuple[str, str, str, str], Any]:
+        """What `Parameters.set` has where this is `value`: one number, or one for each point."""
+        key = self.key.removeprefix("initial.")
+        return {(*owner, self.kind, key): value for owner in self.owners}
 
     def packet(self, net: Network) -> float | None:
         """Packet size [bit] by which values are read, where all that are set have the same."""
@@ -136,8 +141,7 @@ class Parameters:
             elif target.kind == "trip":
                 new._close(target.flows, given[axis])
             elif target.kind != "option":
-                key = target.key.removeprefix("initial.")
-                new.set |= {(*owner, target.kind, key): given[axis] for owner in target.owners}
+                new.set |= target.settings(given[axis])
         return new
 
     def _close(self, flows: tuple[str, ...], rtt: Any) -> None:
