@@ -197,7 +197,7 @@ def example_of(law: Any) -> tuple[str, fc.Network, str, list[str]]:
     """Return the code of a law's example, its network, the end of its run, and its questions."""
     named = [laws[law.name] for laws in GROUPS.values() if law.name in laws]
     own = named[0] if named else Example()
-    link = own.link or _link(law)
+    link, lines = own.link or _link(law), ',\n        "'
     near = own.near or (f"fc.{law.name}" if isinstance(law, Source) else "fc.Reno")
     far = own.far or near
     less = f'{{"law": {near}, {own.less}}}' if own.less else near
@@ -206,7 +206,9 @@ def example_of(law: Any) -> tuple[str, fc.Network, str, list[str]]:
         "near": {less},
         "far": {{"law": {far}, {own.more}}},
     }},
-    {{{link}}},
+    {{
+        {link.replace(', "', lines)},
+    }},
 )"""
     net = eval(code.removeprefix("net = "), {"fc": fc})
     return code, net, own.until, own.asks.split() or _questions(net)
@@ -219,7 +221,8 @@ def _link(law: Any) -> str:
     kind = "PAQMECF" if any(s.startswith(("MD", "factor")) for s in heard) else kind
     kind = kind if isinstance(law, Source) else law.name
     size = "" if getattr(fc, kind).queue is None else ', "buffer": "100 packets"'
-    return f'"law": fc.{kind}, "capacity": "10 Mbit/s", "delay": "20 ms"{size}'
+    law_of_link = "" if kind == "DropTail" and isinstance(law, Source) else f'"law": fc.{kind}, '
+    return f'{law_of_link}"capacity": "10 Mbit/s", "delay": "20 ms"{size}'
 
 
 def _questions(net: fc.Network) -> list[str]:

@@ -16,7 +16,6 @@ import examples
 import matplotlib.pyplot as plt
 import numpy as np
 import references
-from sympy import latex
 
 import fluidcc as fc
 from fluidcc import links, sources
@@ -60,7 +59,6 @@ def law_page(name: str, folder: Path) -> list[str]:
         "## Signals, states and parameters",
         signals(law),
         quantities(law),
-        happenings(law),
         *at_work(law, folder),
         "## Used in",
         used_in(law),
@@ -81,7 +79,7 @@ def signals(law: Any) -> str:
     """Return the table of the signals that a law uses."""
     units, meaning = fc.symbols.SIGNAL_UNITS, fc.symbols.SIGNAL_MEANING
     used = examples.signals_of(law)
-    rows = [(f"${latex(s)}$", meaning[s], unit(units[s])) for s in law.inputs if s in used]
+    rows = [(f"${formula(s)}$", meaning[s], unit(units[s])) for s in law.inputs if s in used]
     kind = "flow" if isinstance(law, Source) else "link"
     return (
         table(("signal", f"what the {kind} measures", "unit"), rows)
@@ -112,13 +110,6 @@ def unit(text: str) -> str:
     return "" if text == "1" else text
 
 
-def happenings(law: Any) -> str:
-    """Return how many jumps and ticks a law has, in words; the equations say which."""
-    said = [f"{len(law.jumps)} jumps"] if law.jumps else []
-    said += [f"{len(law.ticks)} ticks"] if law.ticks else []
-    return f"It changes at once at {' and '.join(said)}: the arrows above." if said else ""
-
-
 # ---- at work ------------------------------------------------------------------------------------
 
 
@@ -141,6 +132,7 @@ def at_work(law: Any, folder: Path) -> list[str]:
         call, title = examples.QUESTIONS[ask]
         start = float(run.time[-1]) / 2
         call = MEANS.format(start=f"{start:g}") if ask == "means" else call
+        html = f"<div style='overflow-x:auto'>{html}</div>"
         parts += [f"### {title}", f"```python\n{call}\n```", f"```{{raw}} html\n{html}\n```"]
     return parts
 

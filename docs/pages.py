@@ -29,11 +29,13 @@ from fluidcc import links, sources
 from fluidcc.analysis import boundary, linearize, modes, orbit, report, sampled, sufficient
 from fluidcc.analysis import passivity as passivity_of
 from fluidcc.equilibria import num, result
+from fluidcc.formulas import _formula, fast
 from fluidcc.laws import prove
 from fluidcc.numerics.dde import result as dde
 from fluidcc.numerics.linear import certify, count, margins
 from fluidcc.papers import published, tables
 from fluidcc.papers.binomial import synchronized
+from fluidcc.papers.ldcc import undelayed_system
 from fluidcc.papers.model import claims_of
 from fluidcc.simulation.results import STATISTICS, VARIABLES
 
@@ -86,6 +88,10 @@ RESULTS = {
     "fc.synchronized(...)": synchronized.Synchronized,
     "fc.published[name]": published.PublishedLoop,
     "fc.prove(law)": prove.Proof,
+    "fc.prove(statement)": prove.Verdict,
+    "fc.undelayed(net)": undelayed_system.UndelayedSystem,
+    "fc.formulas.fast.arrival_recursion(...)": fast.Arrivals,
+    "fc.formulas.ldcc.user_loop(...)": _formula.Values,
     "rows = fc.claims.table(paper)": tables.Table,
     "rows[0]": tables.Row,
 }
@@ -155,9 +161,12 @@ def vocabulary() -> None:
         if kind == "source":
             trip = f"${latex(v.RTT)} = e + e_b$", f"`{v.imported(v.RTT)}`", "round-trip time", "s"
             rows.append(trip)
-        parts += [f"## What a {kind} hears", table(("signal", "import", "meaning", "unit"), rows)]
+        parts += [
+            f"## What a {kind} measures",
+            table(("signal", "import", "meaning", "unit"), rows),
+        ]
         rows = [(f'`"{o}"`', v.OUTPUT_MEANING[o], v.OUTPUT_UNITS.get(o, "1")) for o in outputs]
-        parts += [f"## What a {kind} says", table(("output", "meaning", "unit"), rows)]
+        parts += [f"## What a {kind} gives", table(("output", "meaning", "unit"), rows)]
     page("signals", *parts)
 
 
@@ -507,7 +516,7 @@ def results() -> None:
         for call, kind in RESULTS.items()
     ]
     classes = [
-        f"## {kind.__name__}\n\n```{{eval-rst}}\n.. autoclass:: {path(kind)}\n   :members:\n```"
+        f"## {kind.__name__}\n\n```{{eval-rst}}\n.. autoclass:: {path(kind)}\n{members_of(kind)}```"
         for kind in dict.fromkeys(RESULTS.values())
     ]
     page(
@@ -531,6 +540,11 @@ law alone has it. Attributes: `warnings`, what makes the run doubtful; {}, what 
 `fc.metrics.jumps(run)` and `fc.metrics.ticks(run)` tell what happened at once, and when."""
 
 
+def members_of(kind: type) -> str:
+    """Return the option that documents members; the fields of a tuple stand in its docstring."""
+    return "" if issubclass(kind, tuple) else "   :members:\n"
+
+
 def path(kind: type) -> str:
     """Return where a class is defined."""
     return f"{kind.__module__}.{kind.__qualname__}"
@@ -548,8 +562,6 @@ def documented(name: str) -> str:
     if isinstance(thing, dict):
         return ""  # its module says what it is
     if inspect.isclass(thing):
-        plain = issubclass(thing, tuple)  # whose fields stand in its docstring
-        members = "" if plain else "   :members:\n"
-        return f"```{{eval-rst}}\n.. autoclass:: fluidcc.{name}\n{members}```"
+        return f"```{{eval-rst}}\n.. autoclass:: fluidcc.{name}\n{members_of(thing)}```"
     kind = "function" if inspect.isfunction(thing) else "data"
     return f"```{{eval-rst}}\n.. auto{kind}:: fluidcc.{name}\n```"

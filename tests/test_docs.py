@@ -3,6 +3,7 @@ that differ and a link that they use, and equations that fit the column.
 """
 
 import ast
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ sys.path.insert(0, str(DOCS))
 
 import equations  # type: ignore[import-not-found]  # noqa: E402
 import examples  # type: ignore[import-not-found]  # noqa: E402
+import pages as made  # type: ignore[import-not-found]  # noqa: E402
 import references  # type: ignore[import-not-found]  # noqa: E402
 
 LAWS = sorted({*sources.__all__, *links.__all__})
@@ -78,6 +80,18 @@ def test_the_example_of_a_law_answers_what_is_asked(name: str) -> None:
         if ask != "means":
             result: Any = eval(examples.QUESTIONS[ask][0], {"fc": fc, "net": net})
             assert "<table" in result._repr_html_()
+
+
+def test_what_public_functions_return_has_a_page() -> None:
+    known = {kind.__name__ for kind in made.RESULTS.values()} | set(dir(fc))
+    known |= {"DataArray", "Dataset", "Axes", "Figure", "DataFrame"}
+    missing = []
+    for name in (name for some in made.API.values() for name, _ in made.told(some)):
+        doc = inspect.getdoc(eval(f"fc.{name}", {"fc": fc})) or ""
+        returned = re.search(r"^Returns\n-+\n(.*)$", doc, re.M)
+        words = re.findall(r"\b[A-Z][a-z]+[A-Za-z]*\b", returned[1] if returned else "")
+        missing += [(name, word) for word in words if word not in known]
+    assert missing == []
 
 
 def test_searches_hit_a_title() -> None:
