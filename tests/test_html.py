@@ -10,6 +10,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.analysis.boundary import Onset
 from fluidcc.analysis.modes import FreeDirection
+from fluidcc.base.tables import in_units
 
 
 class _Page(HTMLParser):
@@ -127,6 +128,7 @@ def test_a_result_shows_itself(result: Any, says: list[str]) -> None:
 def test_nothing_beside_what_is_measured_is_nothing() -> None:
     """An empty queue, which Newton's method leaves at -1e-14 s, and a loss of 1e-16."""
     cycle = fc.limit_cycle(jumping(), rtol=1e-6, tol=1e-5)
+    assert in_units([-1e-14, 0.02], "s", 0.1) == ("ms", ["0", "20"])
     for result in (cycle, fc.equilibrium(two())):
         tables = str(result).split("\n", 1)[1]
         assert [x for x in re.findall(r"\d[\d.]*e-\d+", tables) if float(x) < 1e-12] == []

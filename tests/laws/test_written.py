@@ -62,3 +62,10 @@ def test_a_law_of_ones_own_says_what_it_was_told() -> None:
     assert "how fast" in (law.__doc__ or "")
     with pytest.raises(fc.errors.LawError, match="meaning is 3; give a mapping"):
         fc.Source("Mine", {}, {"rate": g}, meaning=3)  # type: ignore[arg-type]
+
+
+def test_words_stand_upright_and_sums_in_brackets() -> None:
+    text = fc.FAST._repr_latex_()
+    assert r"\mathrm{trickle} \, w" in text
+    assert r"\frac{x_{\tau}}{\ell \, \left(1 + \dot{e}\right)}" in text
+    assert r"R_{\mathrm{max}}" in fc.NADA._repr_latex_()
