@@ -320,7 +320,7 @@ def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128]
                 every = system.rightmost(count + left)
                 still = int((np.abs(every) * system.pencil.time <= ZERO).sum()) if left else 0
                 every = without_zeros(every, min(left, still)) if still else every
-                if not len(every):
+                if system.n_states > left and not len(every):
                     raise Undecided("beside those at zero none is proved to be the rightmost")
                 found.append(np.repeat(every, counts.times[name]))
     except (Undecided, Unsupported) as error:
