@@ -55,7 +55,7 @@ napoleon_preprocess_types = True
 napoleon_type_aliases = {kind.__name__: pages.path(kind) for kind in pages.RESULTS.values()}
 
 html_theme = "pydata_sphinx_theme"
-html_title = "fluidcc"
+html_title = f"fluidcc {version}"
 html_static_path = ["_static"]
 html_js_files = ["verdicts.js"]
 html_css_files = ["fluidcc.css"]

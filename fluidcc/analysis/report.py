@@ -244,6 +244,7 @@ def _margin_slope(
 
 def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
     """What there is to say, as pairs of name and value."""
+    rate = report.decay_rate
     rows = [
         ("verdict", report.margins.verdict),
         ("regime", report.regime),
@@ -252,7 +253,7 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
             "rightmost roots [1/s]",
             ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0) or "not settled",
         ),
-        ("decay rate", f"{report.decay_rate:.5g} 1/s"),
+        ("decay rate", "not settled" if math.isnan(rate) else f"{rate:.5g} 1/s"),
         *_margin_rows(report),
     ]
     fair = report.fairness
