@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 _FILES = {
     "binomial": (
         "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
-        "RateBinomial", "SQRT",
+        "RateBinomial", "SQRT", "StaticIIAD", "StaticSQRT",
     ),
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
@@ -27,7 +27,7 @@ _FILES = {
         "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty",
         "ScalableSource", "ScalableTCP",
     ),
-    "reno": ("AIMD", "Reno"),
+    "reno": ("AIMD", "Reno", "StaticAIMD", "StaticReno"),
     "sampled": ("SampledLDCC",),
     "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
     "traffic": ("CBR", "OnOff", "Poisson"),
