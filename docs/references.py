@@ -13,7 +13,7 @@ from pathlib import Path
 _ALL = tomllib.loads((Path(__file__).parent / "references.toml").read_text("utf-8"))
 PAPERS: dict[str, str] = {name: paper["full"] for name, paper in _ALL["papers"].items()}
 YEARS: dict[str, int] = {name: paper["year"] for name, paper in _ALL["papers"].items()}
-_EVERY = [*_ALL["papers"].values(), *_ALL["others"]]
+_EVERY = [*_ALL["papers"].values(), *_ALL["all"]["others"]]
 
 
 def cited(words: str) -> list[str]:
