@@ -515,9 +515,11 @@ def results() -> None:
         (f"`{call}`", f"{{py:class}}`~{path(kind)}`", first_line(kind))
         for call, kind in RESULTS.items()
     ]
+    public = {f"fluidcc.{name}" for some in API.values() for name, _ in told(some)}
     classes = [
         f"## {kind.__name__}\n\n```{{eval-rst}}\n.. autoclass:: {path(kind)}\n{members_of(kind)}```"
         for kind in dict.fromkeys(RESULTS.values())
+        if path(kind) not in public  # which have their place already
     ]
     page(
         "api/results",
