@@ -69,6 +69,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "AIMD": E(),
         "StaticReno": E(link=RED),
         "StaticAIMD": E(),
+        "HighSpeed": E(link=RED),
         "HTCP": E(link=SLOW, asks="means"),
         "CxTCP": E("fc.CxTCP(peak=0.005, turn=0.05)", link=LONG),
         "ScalableTCP": E(link=RED),

@@ -47,6 +47,7 @@ PARAMETERS = {
     "GCC": f"g 0.076961 1/s, gamma 0.05 1, {GCC_REST}",
     "HTCP": "alpha 1 packet, slope 10 1/s, coefficient 0.25 1/s^2, offset 1 s, beta_min 0.5 1, "
     f"beta_max 0.8 1, hold 1.5 1, decay 0.001 1, {CLOCK}",  # PFLDnet 2004
+    "HighSpeed": f"w_low 38 packet, w_high 83000 packet, b_low 0.5 1, b_high 0.1 1, {CLOCK}",
     "IIAD": f"{BINOMIAL}, {CLOCK}",
     "StaticIIAD": BINOMIAL,
     "ISCC": "k -1.5 1, l 2 1, m_I 20 1, m_D 2 1, C 1e+07 bit/s, R 0.1 s",
