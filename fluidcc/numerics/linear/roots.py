@@ -441,12 +441,20 @@ class Search:
         gone = np.abs(values) <= moved
         count, room = int(gone.sum()), min(1.0, float(np.abs(values[~gone]).min(initial=1.0)))
         self.least = max(ROUNDING, min(10 * float(moved[gone].max(initial=0.0)), 0.1 * room))
-        for size in (0.03 * room, 0.1 * room) if not self.finite else ():  # lags may make more
+        size = 0.0 if self.finite else 0.1 * room  # lags may make more
+        while size > ROUNDING:  # and smaller, until none is in the circle that is only near zero
             inside, sums = cluster_moments(self.pencil, 0.0, size)
-            if inside > 0:
-                spread = (np.abs(sums) / inside) ** (1 / np.arange(1, inside + 1))
-                self.least, count = max(1e-6 * size, 10 * float(spread.max())), inside
+            if inside == 0:
                 break
+            if inside > 0:
+                power = np.arange(1, inside + 1)
+                told = _rounding(self.pencil, 0.0, size, inside)
+                told = max(told, 1e-9 * (self.slowest / size) ** inside)
+                if told > 0.1 or (np.abs(sums) < told * size**power).all():
+                    spread = float(((np.abs(sums) / inside) ** (1 / power)).max())
+                    self.least, count = min(max(1e-6 * size, 10 * spread), size), inside
+                    break
+            size *= 0.3
         return np.zeros(count, complex)
 
     def improve(self, wanted: int, reach: float = 0.0, left: float = 0.0) -> None:

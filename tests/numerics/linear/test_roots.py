@@ -35,6 +35,20 @@ def test_all_branches_of_the_scalar_equation(a: float, b: float, tau: float) -> 
     assert np.abs(found - exact[: len(found)]).max() * tau < 1e-10 * np.abs(exact * tau)[:15].max()
 
 
+@pytest.mark.parametrize("unit", [1e-5, 1.0, 1e5])
+@pytest.mark.parametrize("near", [-1e-1, -1e-3, 2e-3, 1e-4])
+def test_a_root_beside_one_at_zero_is_not_at_zero(near: float, unit: float) -> None:
+    """s = a - a exp(-s tau): zero, and near zero the other real branch where a tau is near one."""
+    a, tau = 1 / unit, (1 + near) * unit
+    branch = 0 if a * tau > 1 else -1
+    exact = a + (lambertw(-a * tau * np.exp(-a * tau), branch) / tau).real
+    system = fc.DelayLTI.retarded(a, (-a, tau))
+    found = np.sort(system.roots(count=2).real) * unit
+    assert found == pytest.approx(np.sort([0, exact * unit]), abs=1e-11)
+    told = system.count_unstable()
+    assert (told.unstable, told.marginal, told.at_zero) == (int(near > 0), 0, 1)
+
+
 @pytest.mark.parametrize(
     ("left", "top", "count"), [(-4.5, 80, 26), (-8.0, 1000, 2 * 159), (0.5, 9, 0)]
 )
