@@ -43,7 +43,6 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.sources import *
     from fluidcc.sources.by_bytes import marked_by_bytes
     from fluidcc.sources.propagation import with_estimator, with_pause, with_windowed_minimum
-    from fluidcc.sources.windows import window
     from fluidcc.sweeps import sweep
     from fluidcc.symbols import Let
 
@@ -85,7 +84,6 @@ _HOME = {
     "with_estimator": "sources.propagation",
     "with_pause": "sources.propagation",
     "with_windowed_minimum": "sources.propagation",
-    "window": "sources.windows",
 }
 _MODULES = {
     "claims": "papers",
@@ -99,49 +97,12 @@ _LAWS = ("sources", "links")
 above.DRAWN_BY, above.RUN_BY = f"{__name__}.plotting", f"{__name__}.simulation.simulate"
 
 __all__ = [
-    "DelayLTI",
-    "Jump",
-    "Law",
-    "Let",
-    "Link",
-    "Network",
-    "Scenario",
-    "Source",
-    "Steady",
-    "Tick",
-    "__version__",
-    "claims",
-    "compile",
-    "count_packets",
-    "dumbbell",
-    "equilibrium",
-    "errors",
-    "explore",
-    "formulas",
-    "hold_trackers",
-    "limit_cycle",
-    "linearize",
-    "marked_by_bytes",
-    "metrics",
-    "num",
-    "parking_lot",
-    "plot",
-    "prove",
-    "published",
-    "read_trace",
-    "sampled_stability",
-    "scenarios",
-    "simulate",
-    "solve_dde",
-    "stability",
-    "stability_boundary",
-    "sweep",
-    "synchronized",
-    "two_queues",
-    "undelayed",
-    "window",
-    "with_estimator",
-    "with_pause",
+    "DelayLTI", "Jump", "Law", "Let", "Link", "Network", "Scenario", "Source", "Steady", "Tick",
+    "__version__", "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors",
+    "explore", "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes",
+    "metrics", "num", "parking_lot", "plot", "prove", "published", "read_trace",
+    "sampled_stability", "scenarios", "simulate", "solve_dde", "stability", "stability_boundary",
+    "sweep", "synchronized", "two_queues", "undelayed", "with_estimator", "with_pause",
     "with_windowed_minimum",
 ]  # fmt: skip
 

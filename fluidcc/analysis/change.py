@@ -294,7 +294,7 @@ def abscissa(point: Point) -> tuple[complex, str]:
 
 def _on_account(point: Point, name: str) -> int:
     """How many states of a system keep account of what is under way."""
-    return sum(accounts(f.spec.law) for f in point.classes if name in ("loop", f.label))
+    return sum(len(accounts(f.spec.law)) for f in point.classes if name in ("loop", f.label))
 
 
 def _rightmost(system: LinearNetwork, zeros: int) -> complex:

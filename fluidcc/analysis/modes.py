@@ -16,6 +16,7 @@ from fluidcc.analysis.point import (
     BUSY,
     LISTS,
     NUMBERS,
+    LawGroup,
     arrivals,
     flows_of,
     link_outputs,
@@ -26,9 +27,8 @@ from fluidcc.analysis.point import (
 from fluidcc.analysis.wiring import Matrices, deviations, sources, whole, wire
 from fluidcc.base.errors import SolverError, warn
 from fluidcc.base.tables import InTable
-from fluidcc.laws.parts import per_structure
 from fluidcc.laws.steady import trackers
-from fluidcc.symbols import numpy_function, plain, unfold
+from fluidcc.symbols import SOURCE_INPUTS, e, packet, plain
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
@@ -380,10 +380,10 @@ def left_out(
 
 def _by_account(point: Point, direction: FreeDirection) -> bool:
     """Whether a direction is that of data under way, which a state only keeps account of: no
-    choice of equilibria, where states follow from others.
+    choice of equilibria.
     """
     for f in point.classes:
-        states = {plain(z) for z in f.spec.law.steady} if accounts(f.spec.law) else ()
+        states = {plain(z) for z, account in trackers(f.spec.law).items() if account.data != 0}
         if states and (
             direction.among == f.label or any(f"{f.label}.{z}" in direction.states for z in states)
         ):
@@ -483,13 +483,13 @@ def residual(point: Point, kept: bool = False) -> Any:
     """What vanishes at an equilibrium, one entry an unknown of `_slots`, in its order.
 
     A state that keeps account of what is under way stands still wherever the rate does, which
-    leaves it open. With `kept` states that follow from others are what they are at rest.
+    leaves it open. With `kept` it is right: a rate x has x RTT under way.
     """
     parts = []
     flows, links = flows_of(point), links_of(point)
     for g in flows.groups:
         found = flows.at(g)
-        flow = _kept(g.law, found.flow, flows.numbers(g.members)) if kept else found.flow
+        flow = _on_account(point, g, flows.u, found.flow) if kept else found.flow
         parts.append(flow[g.free])
         parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
     parts.append(arrivals(point) - point.y)
@@ -502,31 +502,31 @@ def residual(point: Point, kept: bool = False) -> Any:
     return np.concatenate([np.ravel(part) for part in parts])
 
 
-def accounts(law: Law) -> int:
-    """How many states of a law keep account of what is under way."""
-    return sum(account.data != 0 for account in trackers(law).values())
-
-
-@per_structure
-def _off(law: Any) -> tuple[list[int], Any]:
-    """The places of the states that follow from others at rest, and what they are off by: a
-    function of states, inputs and parameters.
+def accounts(law: Law) -> dict[int, Any]:
+    """The states of a law that keep account of what is under way, by place, and what they show
+    for each bit of it.
     """
-    own = [i for i, z in enumerate(law.states) if z in law.steady]
-    off = [law.states[i] - unfold(law.steady[law.states[i]]) for i in own]
-    return own, numpy_function([*law.states, *law.inputs, *law.params], off)
+    found = trackers(law)
+    return {
+        i: found[z].data
+        for i, z in enumerate(law.states)
+        if z in found and found[z].data != 0 and found[z].delay == 0
+    }
 
 
-def _kept(law: Any, flow: Any, numbers: tuple[Any, Any, Any]) -> Any:
-    """The derivatives of the states of a group, but for those that follow from others what they
-    are off by.
+def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
+    """The derivatives of the states of a group, but for those on account what they are off by
+    [packet].
     """
-    own, off = _off(law)
+    own = accounts(g.law)
     if not own:
         return flow
-    flow = np.array(flow, np.result_type(flow, *numbers))
-    for i, value in zip(own, off(*(x for of in numbers for x in of)), strict=True):
-        flow[i] = value
+    flow = np.array(flow, np.result_type(flow, *point.z, point.x))
+    for j, k in enumerate(g.members):
+        trip = u[SOURCE_INPUTS.index(e)][k] + point.back[k]
+        for i, data in own.items():
+            share = float(data.xreplace({packet: float(np.real(point.packet[k]))}))
+            flow[i, j] = point.z[k][i] - share * point.x[k] * trip
     return flow
 
 

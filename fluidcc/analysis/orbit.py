@@ -452,14 +452,14 @@ class LimitCycle(OnceRound):
                 "not follow from what it was, as it shows a pattern in the data under way, which "
                 "an exact ack clock takes round for ever; those of the other states are given, "
                 f"to about {max(found.misfit, 1e-3):.1g}; for all of them give laws an ack clock "
-                "that spreads them, as fluidcc.window does",
+                "with pace > 0",
                 stacklevel=2,
             )
         if found.misfit > MISFIT:
             warn(
                 f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a "
                 "disturbance after a cycle do not follow from what was left before, as the data "
-                "under way keep it; give laws an ack clock that spreads them, or follow a "
+                "under way keep it; give laws an ack clock with pace > 0, or follow a "
                 "disturbance by simulate",
                 stacklevel=2,
             )

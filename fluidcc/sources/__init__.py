@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 _FILES = {
     "binomial": (
         "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
-        "RateBinomial", "SQRT", "StaticIIAD", "StaticSQRT",
+        "RateBinomial", "SQRT",
     ),
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
@@ -20,7 +20,6 @@ _FILES = {
     ),
     "ecf": ("ECF", "FramedECF", "PoissonECF"),
     "gcc": ("AdaptiveGCC", "GCC"),
-    "highspeed": ("HighSpeed",),
     "ldcc": ("LDCC",),
     "nada": ("NADA",),
     "nada_rfc": ("NADA8698",),
@@ -28,7 +27,7 @@ _FILES = {
         "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty",
         "ScalableSource", "ScalableTCP",
     ),
-    "reno": ("AIMD", "Reno", "StaticAIMD", "StaticReno"),
+    "reno": ("AIMD", "Reno"),
     "sampled": ("SampledLDCC",),
     "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
     "traffic": ("CBR", "OnOff", "Poisson"),
@@ -43,7 +42,6 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.delay_aimd import *
     from fluidcc.sources.ecf import *
     from fluidcc.sources.gcc import *
-    from fluidcc.sources.highspeed import *
     from fluidcc.sources.ldcc import *
     from fluidcc.sources.nada import *
     from fluidcc.sources.nada_rfc import *

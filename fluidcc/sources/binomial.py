@@ -2,8 +2,7 @@
 the whole family.
 
 Without loss a window grows by alpha W^-k a round trip; at a loss, at most once a round trip, it
-falls by beta W^l. `IIAD` and `SQRT` are clocked by acknowledgements; the others send W/RTT, as
-their papers write. The automaton is the law; its fluid limit follows with `averaged`, one jump for
+falls by beta W^l. The automaton is the law; its fluid limit follows with `averaged`, one jump for
 each lost packet.
 """
 
@@ -15,12 +14,11 @@ from typing import Any
 from sympy import Eq, Rational, Symbol, symbols
 
 from fluidcc.laws import Jump, Source, Steady, extended
-from fluidcc.sources.windows import acked, w, window
 from fluidcc.symbols import RTT, packet, pi, positive, x_tau
 
 __all__ = [
     "AIAD", "AIPD", "IIAD", "ISCC", "SQRT", "Binomial", "BinomialFluid", "Kelly", "RateAIMD",
-    "RateBinomial", "StaticIIAD", "StaticSQRT",
+    "RateBinomial",
 ]  # fmt: skip
 
 W = positive("W")  # congestion window [packet]
@@ -101,30 +99,22 @@ Binomial = binomial(
     f"{PAPER}, (3); Bansal and Balakrishnan 2001",
     "A window grows by alpha W^-k a round trip, and falls by beta W^l at a loss.",
 )
-_IIAD = "Bansal and Balakrishnan 2001: inverse increase, additive decrease"
-_SQRT = "Bansal and Balakrishnan 2001: k = l = 1/2"
-_SAYS = {
-    "IIAD": "Inverse increase, additive decrease: the binomial control with k = 1 and l = 0.",
-    "SQRT": "The binomial control with k = l = 1/2, gentler than AIMD.",
-}
-_STATIC = "whose rate is its window over RTT."
-StaticIIAD = binomial("StaticIIAD", 1, 0, _WINDOW, _IIAD, f"IIAD {_STATIC}")
-StaticSQRT = binomial(
-    "StaticSQRT", Rational(1, 2), Rational(1, 2), _WINDOW, _SQRT, f"SQRT {_STATIC}"
+IIAD = binomial(
+    "IIAD",
+    1,
+    0,
+    _WINDOW,
+    "Bansal and Balakrishnan 2001: inverse increase, additive decrease",
+    "Inverse increase, additive decrease: the binomial control with k = 1 and l = 0.",
 )
-
-
-def _clocked(name: str, k: Any, l: Any, ref: str) -> Source:
-    """Make (3) with the clock of acknowledgements, of which w come in a round trip."""
-    return window(
-        name, alpha * w**-k * acked / w, params=_WINDOW, units=dict.fromkeys(_WINDOW, "1"),
-        jumps=(Jump(when=pi, reset={w: w - beta * w**l}, refractory=RTT),), ref=ref,
-        about=_SAYS[name], meaning=_MEANING,
-    )  # fmt: skip
-
-
-IIAD = _clocked("IIAD", 1, 0, _IIAD)
-SQRT = _clocked("SQRT", Rational(1, 2), Rational(1, 2), _SQRT)
+SQRT = binomial(
+    "SQRT",
+    Rational(1, 2),
+    Rational(1, 2),
+    _WINDOW,
+    "Bansal and Balakrishnan 2001: k = l = 1/2",
+    "The binomial control with k = l = 1/2, gentler than AIMD.",
+)
 AIAD = binomial(
     "AIAD",
     0,

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from fluidcc.laws import Source
-from fluidcc.sources.windows import cuts, delta, w, window
-from fluidcc.symbols import RTT, Let, positive
+from fluidcc.sources._windows import acked, delta, w, window_source
+from fluidcc.symbols import RTT, Let, pi, positive
 
 __all__ = ["FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"]
 
@@ -29,7 +29,7 @@ def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str, about:
     takes for its queueing delay.
     """
     growth = kappa * (1 - delta * Let("x", w / RTT) / alpha)
-    return window(
+    return window_source(
         name, growth, params=params, units={s: _UNITS[s] for s in params}, clock=clock,
         ref="Rodriguez-Perez, Herreria-Alonso, Fernandez-Veiga and Lopez-Garcia, equations (1) "
             "and (2)",
@@ -51,10 +51,12 @@ StaticVegas = _avoidance(
 )
 
 # RFC 6817, Section 2.4.2: a packet a round trip, in proportion to how far the queueing delay is
-# below target; half the window at a loss, at most once a round trip: the mean over random losses.
-LEDBAT = window(
+# below target; half the window at a loss, at most once a round trip. As in Reno that is the mean
+# over losses at random: of n a second those within a round trip of a cut belong to it.
+_lost = Let("n", acked * pi)
+LEDBAT = window_source(
     "LEDBAT",
-    gain * (target - delta) / target / RTT - w / 2 * cuts(),
+    gain * (target - delta) / target / RTT - w / 2 * _lost / (1 + _lost * RTT),
     params={target: 0.1, gain: 1},
     units={target: "s", gain: "packet"},
     least=2,

@@ -29,7 +29,7 @@ from typing import Any
 from sympy import Heaviside, Max, Min, Symbol
 
 from fluidcc.laws import Jump, Source
-from fluidcc.sources.windows import acked, answered, change, high, largest, low, w, window
+from fluidcc.sources._windows import acked, answered, change, high, largest, low, w, window_source
 from fluidcc.symbols import RTT, Let, nonnegative, pi, positive
 
 __all__ = [
@@ -95,7 +95,6 @@ def _law(
     flow: Mapping[Symbol, Any] | None = None,
     on_loss: tuple[Any, ...] = (pi,),
     jumps: tuple[Jump, ...] = (),
-    recovery: str = "halt",
     **more: Any,
 ) -> Source:
     """Make a law whose window grows by `growth` over itself at each ack; at a loss, or on a delay,
@@ -113,14 +112,12 @@ def _law(
         Conditions of backoffs at a loss.
     jumps : tuple of Jump
         More of them.
-    recovery : str
-        What is sent after a backoff, as of `fluidcc.window`.
     **more
         Of `Source`.
     """
     own = first or {}
     cut = {w: beta * w, Delta: 0, **({slow: 0} if slow in own else {})}
-    return window(
+    return window_source(
         name,
         growth * acked / w,
         flow={Delta: 1, **dict.fromkeys(own, 0), **(flow or {})},
@@ -136,7 +133,6 @@ def _law(
         ref=ref,
         about=about,
         meaning=_MEANING,
-        recovery=recovery,
         **more,
     )
 
@@ -150,7 +146,6 @@ HTCP = _law(
     "RTT_min/RTT_max",
     "H-TCP: AIMD at losses whose increase grows with the time since the last one.",
     where=(beta_min <= beta_max,),
-    recovery="prr",
 )
 
 _beta = Let("beta", Min(probe * low / RTT, cap))  # (4), and (3) with delta_p = 1
@@ -216,8 +211,8 @@ PrintedDelayAIMD = _law(
 )
 
 # DelayAIMD after slow start as in Section IV: a packet at each ack up to max_ssthresh, then
-# max_ssthresh/2 a round trip, until the first backoff. An all but exact clock, for it is bursts
-# whose queue tells the rate of the link.
+# max_ssthresh/2 a round trip, until the first backoff. An exact clock, for it is bursts whose queue
+# tells the rate of the link.
 _few = Heaviside(m - w, 1)
 _turns = Heaviside(_NONE - high, 0) * Heaviside(
     _delay - _NONE, 0
@@ -239,4 +234,4 @@ SlowStartAIMD = _law(
             refractory=RTT / 10,
         ),
     ),
-)(spread=0.003, regain=30, burst=0.001)
+)(pace=0, burst=0.001)

@@ -12,8 +12,8 @@ from sympy import Abs, Heaviside, Max, Min, Piecewise, Rational, Symbol, symbols
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.laws import Jump, Source, Tick, extended
+from fluidcc.sources._windows import F, acked, delta, low, w
 from fluidcc.sources.dca import alpha
-from fluidcc.sources.windows import F, acked, delta, low, w
 from fluidcc.symbols import RTT, Let, nonnegative, packet, pi, positive
 
 __all__ = ["with_estimator", "with_pause", "with_windowed_minimum"]
@@ -66,7 +66,7 @@ def with_windowed_minimum(law: Source, buckets: int = 10, *, name: str | None = 
     >>> import fluidcc as fc
     >>> law = fc.with_windowed_minimum(fc.LEDBAT, buckets=2)(bucket=30)
     >>> [str(z) for z in law.states]
-    ['w', 'delta', 's', 'u', 'F', 'low_1']
+    ['w', 'delta', 'paced', 'F', 'low_1']
     """
     if not isinstance(law, Source) or not {low, delta} & set(law.flow):
         raise LawError(
@@ -267,7 +267,7 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
     --------
     >>> import fluidcc as fc
     >>> [str(z) for z in fc.with_estimator(fc.FAST).states][:8]
-    ['w', 'delta', 's', 'u', 'F', 'age', 'r_0', 'x_0']
+    ['w', 'delta', 'paced', 'F', 'age', 'r_0', 'x_0', 'd_hat']
     """
     if alpha not in _source(law).params:
         raise LawError(

@@ -1,13 +1,12 @@
-"""AIMD window control, the automaton, and Reno, its mean over losses and marks at random: clocked
-by acknowledgements, as TCP is, and static.
+"""AIMD window control, the hybrid automaton, and Reno, the fluid limit of Misra, Gong and Towsley
+that follows.
 
-`StaticAIMD` and `StaticReno`, the fluid limit of Misra, Gong and Towsley that follows, send their
-window over the round trip, W/RTT, as the sender hears of it. For one saturated drop-tail link, and
-flows of one round trip, that is enough, and far quicker. For active queue management it is a poor
-stand-in for TCP. With 60 flows, 3,750 packets/s, a round trip of 0.246 s and marks in proportion to
-the queue, its critical gain is 6.65e-5 a packet; that of Misra, Gong and Towsley's model, where the
-rate follows the queue's round trip at once, is 1.82e-4, and with a clock of acknowledgements it is
-2.3e-4. Over RED its queue is up to 20 %, and its utilisation up to 19 %, off that of packets.
+Both send their window over the round trip, W/RTT, as the sender hears of it. That is static, where
+TCP is clocked by acknowledgements. For active queue management Reno is a poor stand-in for TCP.
+With 60 flows, 3,750 packets/s, a round trip of 0.246 s and marks in proportion to the queue, its
+critical gain is 6.65e-5 a packet; that of Misra, Gong and Towsley's model, where the rate follows
+the queue's round trip at once, is 1.82e-4, and with a clock of acknowledgements it is 2.3e-4. Over
+RED its queue is up to 20 %, and its utilisation up to 19 %, off that of packets.
 """
 
 from __future__ import annotations
@@ -16,54 +15,30 @@ from dataclasses import replace
 
 from sympy import Eq
 
-from fluidcc.laws import Jump, Steady
+from fluidcc.laws import Steady
 from fluidcc.sources.binomial import W, binomial
-from fluidcc.sources.windows import acked, cuts, w, window
-from fluidcc.symbols import RTT, packet, pi, positive, x_tau
+from fluidcc.symbols import packet, pi, positive, x_tau
 
-__all__ = ["AIMD", "Reno", "StaticAIMD", "StaticReno"]
+__all__ = ["AIMD", "Reno"]
 
 a, b = positive("a b")  # increase a round trip [packet], decrease factor [1]
-_TCP = {a: 1, b: 0.5}
-_UNITS = {a: "1", b: "1"}
-_MEANING = {a: "increase a round trip", b: "part given up at a loss"}
 
-# RFC 5681, congestion avoidance: a/w packets an acknowledgement that tells of no congestion; RFC
-# 6937 after a cut.
-_grows = a * (1 - pi) * acked / w
-AIMD = window(
-    "AIMD", _grows, params=_TCP, units=_UNITS, meaning=_MEANING,
-    about="Additive increase, multiplicative decrease of a window at a loss: TCP as an automaton.",
-    jumps=(Jump(when=pi, reset={w: (1 - b) * w}, refractory=RTT),), ref="RFC 5681, RFC 6937",
-)  # fmt: skip
-
-Reno = window(
-    "Reno", _grows - b * w * cuts(), params=_TCP, units=_UNITS, meaning=_MEANING,
-    about="TCP Reno as a fluid, clocked by acknowledgements: AIMD averaged over random losses.",
-    claims={
-        "square-root law, with a cut a round trip at most": Steady(
-            Eq(b * w * (1 - (1 - pi) ** w), a * (1 - pi))
-        ),
-    },
-    ref="RFC 5681; at most one cut a round trip",
-)  # fmt: skip
-
-StaticAIMD = replace(
+AIMD = replace(
     binomial(
-        "StaticAIMD", 0, 1, _TCP, "Hespanha, Bohacek, Obraczka and Lee, HSCC 2001",
-        "AIMD whose rate is its window over RTT.",
+        "AIMD", 0, 1, {a: 1, b: 0.5}, "Hespanha, Bohacek, Obraczka and Lee, HSCC 2001",
+        "Additive increase, multiplicative decrease of a window at a loss: TCP as an automaton.",
         up=a, down=b,
     ),
-    meaning={W: "congestion window", **_MEANING},
+    meaning={W: "congestion window", a: "increase a round trip", b: "part given up at a loss"},
 )  # fmt: skip
 
 # dW/dt = a/RTT - b W x_tau pi/packet, with a = 1 packet and b = 1/2: Misra, Gong and Towsley,
 # SIGCOMM 2000. One jump for every lost or marked packet, of which x_tau pi / packet a second left
 # one round trip ago.
-StaticReno = StaticAIMD.averaged(
+Reno = AIMD.averaged(
     intensity=x_tau * pi / packet,
-    name="StaticReno",
-    about="TCP Reno as a fluid whose rate is its window over RTT: AIMD averaged over losses.",
+    name="Reno",
+    about="TCP Reno as a fluid: AIMD averaged over losses or marks at random.",
     claims={
         "square-root law": Steady(Eq(W**2 * pi, a / b)),
     },

@@ -13,13 +13,11 @@ import fluidcc as fc
 from fluidcc.analysis.orbit import LimitCycle, _look
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
 from fluidcc.formulas.delay_aimd import late_cycle
-from fluidcc.papers.delay_aimd.exact_clock import exactly_clocked
 from tests import hybrid_laws
 from tests.hybrid_laws import BACK, BUFFER, DELAY, SLOPE, C, Sawtooth
 
 x = symbols("x", nonnegative=True)
 PLAIN = fc.PlainDelayAIMD(slope=0, coefficient=0)
-EXACT = exactly_clocked(PLAIN)
 
 
 def aimd(b: float, alpha: float = 1.0) -> fc.Source:
@@ -98,12 +96,10 @@ def test_a_period_that_falls_is_as_far_from_a_cycle_as_one_that_grows(sign: int)
 
 
 def test_flows_of_different_round_trips_lock_to_one_period() -> None:
-    net = bottleneck(
-        fc.StaticAIMD, fc.StaticAIMD, access_delay=[0.01, 0.02], return_delay=[0.035, 0.045]
-    )
+    net = bottleneck(fc.AIMD, fc.AIMD, access_delay=[0.01, 0.02], return_delay=[0.035, 0.045])
     cycle = fc.limit_cycle(net)
     assert sorted(set(cycle.jumps.of.values)) == ["f0", "f1"]
-    mean, least, most = (d.StaticAIMD_W for d in (cycle.mean, cycle.least, cycle.most))
+    mean, least, most = (d.AIMD_W for d in (cycle.mean, cycle.least, cycle.most))
     np.testing.assert_allclose(least, most / 2, rtol=1e-6)  # each window is halved once
     assert np.all((least < mean) & (mean < most))
     again = fc.limit_cycle(net, rtol=1e-8, tol=1e-7)
@@ -164,7 +160,7 @@ def late_and_small(first: fc.Source, second: fc.Source, **more: Any) -> fc.Netwo
 @pytest.mark.parametrize(
     ("net", "doubts"),
     [
-        (late_and_small(fc.StaticAIMD, PLAIN(tau0=1)).with_flow("b", start=30),
+        (late_and_small(fc.AIMD, PLAIN(tau0=1)).with_flow("b", start=30),
          [r"'b' has never seen .* 40\.\d+ ms"]),
         (late_and_small(PLAIN(tau0=0.002), fc.CBR(rate="19.8 Mbit/s")),
          ["window of flow 'a' is below 3 packets",
@@ -187,7 +183,7 @@ def test_what_makes_a_cycle_doubtful_stands_with_it(net: fc.Network, doubts: lis
 
 
 def test_what_the_integration_cannot_resolve_is_told() -> None:
-    flow = {"law": exactly_clocked(PLAIN(tau0=0.01)), "start": 0, "initial": {"w": 430}}
+    flow = {"law": PLAIN(pace=0, tau0=0.01), "start": 0, "initial": {"w": 430}}
     net = fc.dumbbell({"f": flow}, {"capacity": "100 Mbit/s", "delay": "15 ms"})
     with pytest.warns(FluidccWarning, match=r"converged only to .* \(tol=1e-12\)"):
         cycle = fc.limit_cycle(net, tol=1e-12, rtol=1e-5)
@@ -201,7 +197,7 @@ def delay_aimd(
     n: int, alpha: float, rate: float, trip: float, threshold: float, first: float | None = None
 ) -> fc.Network:
     """`n` equal flows with an exact ack clock and a constant increase, at `rate` packets/s."""
-    law = exactly_clocked(PLAIN(alpha=alpha, tau0=threshold))
+    law = PLAIN(alpha=alpha, pace=0, tau0=threshold)
     flow = {"law": law, "start": 0, "packet": PACKET}
     if first is not None:
         flow["initial"] = {"w": first * rate * trip}
@@ -218,7 +214,8 @@ def delay_aimd_cycle(
 
 def is_the_closed_form(cycle: LimitCycle, place: Any) -> None:
     n, alpha, rate, trip, threshold = place
-    closed = late_cycle(n * alpha, threshold, trip, rate)
+    trickle = fc.PlainDelayAIMD.parameter("trickle")
+    closed = late_cycle(n * alpha, threshold, trip, rate, trickle=trickle)
     windows, queues = (closed.window_low, closed.window_high), (closed.queue_low, closed.queue_high)
     assert cycle.period == pytest.approx(closed.period, rel=1e-9)
     assert extremes(cycle, "PlainDelayAIMD_w") == pytest.approx(windows, rel=1e-9)
@@ -271,8 +268,8 @@ def test_a_smoothed_ack_clock_gives_one_period_too() -> None:
     assert first == pytest.approx(other, rel=1e-9)
 
 
-def two_by_delay(law: fc.Source, apart: float = 0.0) -> fc.Network:
-    flow = {"law": law, "start": 0, "packet": PACKET}
+def two_by_delay(pace: float, apart: float = 0.0) -> fc.Network:
+    flow = {"law": PLAIN(pace=pace), "start": 0, "packet": PACKET}
     flows = {f"f{k}": {**flow, "initial": {"w": 406 + s * apart}} for k, s in enumerate((1, -1))}
     return fc.dumbbell(flows, {"capacity": "50 Mbit/s", "delay": "60 ms"})
 
@@ -280,12 +277,12 @@ def two_by_delay(law: fc.Source, apart: float = 0.0) -> fc.Network:
 @pytest.mark.slow
 def test_a_difference_of_two_windows_shrinks_by_beta_a_cycle() -> None:
     """beta = T/(T + tau0) = 6/7: by the map of returns, and by a run from windows a tenth apart."""
-    np.testing.assert_allclose(fc.limit_cycle(two_by_delay(PLAIN)).multipliers, [6 / 7], rtol=1e-3)
-    with pytest.warns(FluidccWarning, match="not all multipliers .*: what PlainDelayAIMD_s"):
-        found = fc.limit_cycle(two_by_delay(EXACT)).multipliers
+    np.testing.assert_allclose(fc.limit_cycle(two_by_delay(0.5)).multipliers, [6 / 7], rtol=1e-3)
+    with pytest.warns(FluidccWarning, match="not all multipliers .*: what PlainDelayAIMD_paced"):
+        found = fc.limit_cycle(two_by_delay(0.0)).multipliers
     np.testing.assert_allclose(np.abs(found).max(), 6 / 7, rtol=0.01)
-    run = fc.simulate(two_by_delay(EXACT, apart=20.0), 80.0)
+    run = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0)
     backoffs = fc.metrics.jumps(run).query("of == 'f0' and rule == 0").time.values
-    run = fc.simulate(two_by_delay(EXACT, apart=20.0), 80.0, t_eval=backoffs)
+    run = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0, t_eval=backoffs)
     apart = run.PlainDelayAIMD_w.values @ [1, -1]
     np.testing.assert_allclose(apart[1:] / apart[:-1], np.abs(found).max(), rtol=2e-3)

@@ -67,5 +67,5 @@ def test_a_law_of_ones_own_says_what_it_was_told() -> None:
 def test_words_stand_upright_and_sums_in_brackets() -> None:
     text = fc.FAST._repr_latex_()
     assert r"\mathrm{trickle} \, w" in text
-    assert r"\frac{\dot{e}}{\left(1 + \dot{e}\right)}" in text
+    assert r"\frac{x_{\tau}}{\ell \, \left(1 + \dot{e}\right)}" in text
     assert r"R_{\mathrm{max}}" in fc.NADA._repr_latex_()

@@ -18,15 +18,13 @@ DROPTAIL, RED, PI, PAQM = range(4)
 FLOW_LAWS: dict[str, Any] = {
     "CBR": (CBR, (5e5,), ()),
     "LDCC": (LDCC, (20e3, 0.1, 0.1, 0.4), (1e5,)),  # w, beta, T, eta
-    "StaticReno": (RENO, (1.0, 0.5), (1.0,)),
-    "StaticAIMD": (WINDOW, (0.0, 1.0, 1.0, 0.5, 1.0), (1.0,)),  # k, l, alpha, beta, unit
-    "StaticSQRT": (WINDOW, (0.5, 0.5, 1.0, 0.5, 1.0), (1.0,)),
+    "Reno": (RENO, (1.0, 0.5), (1.0,)),
+    "AIMD": (WINDOW, (0.0, 1.0, 1.0, 0.5, 1.0), (1.0,)),  # k, l, alpha, beta, unit
+    "SQRT": (WINDOW, (0.5, 0.5, 1.0, 0.5, 1.0), (1.0,)),
     "RateAIMD": (RATE, (0.0, 1.0, 1.0, 0.5, 1e5, 0.1), (1e5,)),  # and R
     "RateBinomial": (RATE, (0.0, 1.0, 1.0, 0.5, 1e5, 0.1), (1e5,)),
-    # alpha, spread (0: an exact clock); w, delta, s, F, u
-    "Vegas": (VEGAS, (2.0, 0.03), (10.0, 0.0, 0.0, 0.0, 10.0)),
-    # w, Delta, s, F, u, low, high, r, answered
-    "HTCP": (HTCP, (), (10.0, 0.0, 0.0, 0.0, 10.0, 1e6, 0.0, 1.0, 0.0)),
+    "Vegas": (VEGAS, (2.0, 0.05), (10.0, 0.0, 0.0, 0.0)),  # alpha, pace; w, delta, paced, F
+    "HTCP": (HTCP, (), (10.0, 0.0, 0.0, 0.0, 1e6, 0.0, 0.0, 0.0)),  # and low, high, drain, answered
 }
 LINK_LAWS: dict[str, Any] = {
     "DropTail": (DROPTAIL, (), ()),
@@ -46,17 +44,16 @@ def _jump(law, p, z, wait, t, least, pi, rtt, change, heard):  # type: ignore[no
     if (law in (WINDOW, RATE, HTCP)) and pi > least and t >= wait[0]:
         cuts, wait[0] = 1, t + (p[5] if law == RATE else 1.5 * rtt if law == HTCP else rtt)
         if law == HTCP:
-            z[0], z[1] = max(z[0] * min(max(z[5] / (rtt + z[6]), 0.5), 0.8), 1.0), 0.0
-            z[7], z[4] = min(z[0] / max(z[3], 1e-9), 1.0), max(z[0] - z[3], 0.0)
+            z[0], z[1], z[6] = max(z[0] * min(max(z[4] / (rtt + z[5]), 0.5), 0.8), 1.0), 0.0, 1.0
         else:
             z[0] = max(z[0] - p[3] * p[4] * (z[0] / p[4]) ** p[1], p[4])
     if law == HTCP:
-        if change > 0.0 and z[5] * (1 - 1e-12) > rtt and t >= wait[1]:
-            z[5], wait[1] = rtt, t + rtt / 10000
-        if heard > PACKET / (1000 * rtt) and z[8] == 0.0:
-            z[5], z[6], z[8] = rtt, 0.0, 1.0
-        if z[7] < 1.0 and z[0] > z[3]:
-            z[7] = 1.0
+        if change > 0.0 and z[4] * (1 - 1e-12) > rtt and t >= wait[1]:
+            z[4], wait[1] = rtt, t + rtt / 10000
+        if heard > PACKET / (1000 * rtt) and z[7] == 0.0:
+            z[4], z[5], z[7] = rtt, 0.0, 1.0
+        if z[6] > 0.0 and z[0] > z[3]:
+            z[6] = 0.0
     return cuts
 
 
@@ -74,25 +71,18 @@ def _slope(law, p, z, f, e, rtt, stretch, pi, change, heard):  # type: ignore[no
         f[0] = p[2] * p[4] * (z[0] / p[4]) ** -p[0] / (rtt if law == WINDOW else p[5])
     else:
         if law == VEGAS:
-            spread, f[0] = p[1], (1 - z[1] * z[0] / rtt / p[0]) / rtt
+            pace, f[0] = p[1], (1 - z[1] * z[0] / rtt / p[0]) / rtt
             f[1] = change if heard > PACKET / (1000 * rtt) else 0.0
             grown = max(f[0], (1 - z[0]) / (0.1 * rtt))
         else:
-            spread, late = 0.03, max(z[1] - 1.0, 0.0)
-            left = min(max(z[5] / (rtt + z[6]), 0.5), 0.8)
+            pace, late, left = 0.5, max(z[1] - 1.0, 0.0), min(max(z[4] / (rtt + z[5]), 0.5), 0.8)
             grown = 2 * (1 - left) * (1 + 10 * late + 0.25 * late**2) * acked / z[0]
-            f[0], f[1], f[6] = grown, 1.0, -change - 0.001
-        if spread > 0.0:
-            f[2], f[4] = (
-                (min(acked, 50 * heard / PACKET) - z[2]) / (spread * rtt),
-                -z[4] / (0.1 * rtt),
-            )
-            rate = z[2] + grown + z[4] / (0.1 * rtt) + (z[0] - z[3] - z[4]) / (3.0 * rtt)
-            rate = max(rate, 0.001 * z[0] / rtt)
-        else:
-            rate = max(acked + grown + (z[0] - z[3]) / (0.1 * rtt), 0.0)
-        if law == HTCP and z[7] < 1.0:
-            rate = max(z[7] * z[2], 0.001 * z[0] / rtt)
+            f[0], f[1], f[5] = grown, 1.0, -change - 0.001
+        f[2] = (acked - z[2]) / rtt
+        clock = pace * z[2] + (1 - pace) * acked
+        rate = max(clock + grown + (z[0] - z[3]) / (0.1 * rtt), 0.01 * z[0] / rtt)
+        if law == HTCP and z[6] > 0.0:
+            rate = 0.01 * z[2]
         f[3] = rate - acked
         return PACKET * rate
     return PACKET * z[0] / rtt if law in (RENO, WINDOW) else z[0]
@@ -137,7 +127,7 @@ def _by(S, h, T):  # type: ignore[no-untyped-def]
 def _march(  # type: ignore
     h, least, steps, c, delay, buffer, routers, q, u, laws, hops, route, access, back, start, p, z
 ):
-    links, flows, f = len(c), len(laws), np.zeros(9)
+    links, flows, f = len(c), len(laws), np.zeros(8)
     D, keep = np.zeros((links, steps + 2)), np.ones((links, steps + 1))
     let_in, sent = np.zeros((links, flows, steps + 2)), np.zeros((flows, steps + 2))
     came, new, backlog = np.zeros((links, flows)), np.zeros(flows), np.zeros(links)
@@ -162,7 +152,7 @@ def _march(  # type: ignore
                 rtt, pi = e + back[i], 1 - kept
                 cuts[i] += _jump(law, p[i], z[i], wait[i], t + 1e-9, least, pi, rtt, change, heard)
                 rate = _slope(law, p[i], z[i], f, e, rtt, stretch, pi, change, heard)
-                for n in range(9):
+                for n in range(8):
                     z[i, n], f[n] = max(z[i, n] + h * f[n], 0.0), 0.0
                 if law in (RENO, VEGAS):
                     z[i, 0] = max(z[i, 0], 1.0)
@@ -199,7 +189,7 @@ def run(links: Any, flows: Any, until: float, step: float, least: float = 0.0) -
     """
 
     def table(rows: Any) -> Any:
-        return np.array([[*row, *[0.0] * (9 - len(row))] for row in rows])
+        return np.array([[*row, *[0.0] * (8 - len(row))] for row in rows])
 
     kinds, q, u = zip(*(LINK_LAWS[link.law] for link in links), strict=True)
     laws, p, z = zip(*(FLOW_LAWS.get(flow.law, flow.law) for flow in flows), strict=True)

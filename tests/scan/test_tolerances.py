@@ -24,16 +24,16 @@ CASES = list(product(links.__all__, combinations_with_replacement(sources.__all_
 # millisecond. The tolerance from which on all finer ones agree. That of HTCP beside the other two
 # hangs on p = 4e-10 at 1.622 s.
 GRAZING = {
-    ("PI", ("AIAD", "StaticIIAD")): 1e-7,
+    ("PI", ("AIAD", "IIAD")): 1e-7,
     ("PI", ("HTCP", "RateAIMD")): 1e-8,
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
-    ("PI", ("StaticIIAD", "Vegas")): 1e-9,
+    ("PI", ("IIAD", "Vegas")): 1e-9,
 }
 # These hear no price and grow to many times the capacity; the price, the eighth power of that over
 # PenaltyLink, reaches 1e14. The gain of the others answers in proportion: often too stiff for an
 # explicit method, which then says so (see test_simulate_errors) and gives no numbers.
 GROWING = {
-    "AIAD", "StaticAIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF",
+    "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF",
     "FAST", "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF", "SlowStartAIMD",
     "PrintedDelayAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip

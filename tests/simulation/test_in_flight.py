@@ -11,7 +11,6 @@ from sympy import Heaviside, symbols
 import fluidcc as fc
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.reads import invert
-from fluidcc.papers.delay_aimd.exact_clock import exactly_clocked
 from fluidcc.simulation.restart import FinalState, counted_anew
 from fluidcc.symbols import c, plain, t, y
 from tests.compiled import called
@@ -33,7 +32,7 @@ def network(law: fc.Source, **more: Any) -> fc.Network:
 
 
 @pytest.mark.parametrize(
-    ("law", "access"), [(fc.FAST, 0.02), (fc.HTCP, 0.0), (exactly_clocked(fc.PlainDelayAIMD), 0.02)]
+    ("law", "access"), [(fc.FAST, 0.02), (fc.HTCP, 0.0), (fc.PlainDelayAIMD(pace=0), 0.02)]
 )
 def test_a_coarse_account_becomes_that_of_the_rate(law: fc.Source, access: float) -> None:
     """The rate at Gauss points between kinks, from when that was sent of which news comes now."""

@@ -14,9 +14,9 @@ from fluidcc.metrics import breaks
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.sampling import rate_at
-from fluidcc.papers.delay_aimd.exact_clock import exactly_clocked
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
+    AIMD,
     FAST,
     HTCP,
     LDCC,
@@ -26,10 +26,9 @@ from fluidcc.sources import (
     ScalableSource,
     ScalableTCP,
     SlowStartAIMD,
-    StaticAIMD,
     Vegas,
 )
-from fluidcc.sources.windows import w, window
+from fluidcc.sources._windows import w, window_source
 from fluidcc.symbols import RTT
 from tests.compiled import called
 from tests.scan.stepped import VEGAS, Flow
@@ -49,9 +48,9 @@ def three_links() -> Network:
 
 def exact_clocks() -> Network:
     net = Network().link("l", DropTail, capacity=7e6, delay=0.005, buffer=24e3)
-    net.flow("a", exactly_clocked(Vegas(alpha=60)), route=["l"], start=0, access_delay=0.0055)
+    net.flow("a", Vegas(alpha=60, pace=0), route=["l"], start=0, access_delay=0.0055)
     net.flow("b", Vegas, route=["l"], start=0.33)
-    return net.flow("c", exactly_clocked(Vegas), route=["l"], start=0.2, access_delay=0.0025)
+    return net.flow("c", Vegas(pace=0), route=["l"], start=0.2, access_delay=0.0025)
 
 
 def run(net: Network, until: float, rtol: float, engine: str = "array") -> xr.Dataset:
@@ -86,8 +85,8 @@ def test_errors_are_those_that_come_round(net: Network, until: float, trip: floa
 @pytest.mark.slow
 def test_exact_clocks_are_those_of_another_solver() -> None:
     """To the three digits that Euler's method has."""
-    until, step, start = 0.9, 6.25e-6, (10.0, 0.0, 0.0, 0.0, 10.0)
-    laws = [(VEGAS, parameters, start) for parameters in ((60.0, 0.0), (2.0, 0.03), (2.0, 0.0))]
+    until, step, start = 0.9, 6.25e-6, (10.0, 0.0, 0.0, 0.0)
+    laws = [(VEGAS, parameters, start) for parameters in ((60.0, 0.0), (2.0, 0.05), (2.0, 0.0))]
     access, begins = np.array([0.0055, 0.0, 0.0025]), (0.0, 0.33, 0.2)
     flows = [
         Flow(law, (0,), near, near + 0.005, begin)
@@ -114,7 +113,7 @@ def test_a_kink_that_comes_round_does_not_swing() -> None:
 @pytest.mark.slow
 def test_the_fused_step_follows_kinks_as_the_array_step_does() -> None:
     net = Network().link("l", DropTail, capacity=7e6, delay=0.01, buffer=24e3)
-    net.flow("a", exactly_clocked(FAST), route=["l"], start=0)
+    net.flow("a", FAST(pace=0), route=["l"], start=0)
     plain, fused = run(net, 0.9, 1e-5), run(net, 0.9, 1e-5, "fused")
     assert plain.attrs["breaking_points"] > 100  # three generations of each kink would be fewer
     assert fused.attrs["breaking_points"] == pytest.approx(plain.attrs["breaking_points"], rel=0.05)
@@ -124,11 +123,11 @@ def test_the_fused_step_follows_kinks_as_the_array_step_does() -> None:
 def halved_once(at: float) -> Source:
     """An exact clock with a window of 200 packets, which is halved `at` seconds after the start."""
     age, when = symbols("age when", nonnegative=True)
-    return exactly_clocked(window(
+    return window_source(
         "HalvedOnce", 0, flow={age: 1}, initial={age: 0, w: 200}, params={when: at},
         units={age: "s", when: "s"},
         jumps=(Jump(when=age - when, reset={w: w / 2}, once=True, refractory=1e9 * RTT),),
-    ))  # fmt: skip
+    )(pace=0, trickle=0)  # fmt: skip
 
 
 def test_a_cut_window_pauses_for_exactly_what_is_too_much() -> None:
@@ -179,7 +178,7 @@ def test_what_is_in_flight_is_what_was_sent_in_the_last_round_trip(laws: list[So
     net = Network().link("l", DropTail, capacity=9e6, delay=0.012, buffer=60e3)
     for k, law in enumerate(laws):
         net.link(f"own{k}", DropTail, capacity=1e12, delay=0.003 + 0.0017 * k)
-        net.flow(f"f{k}", exactly_clocked(law), route=[f"own{k}", "l"], start=0.11 * k)
+        net.flow(f"f{k}", law(pace=0), route=[f"own{k}", "l"], start=0.11 * k)
     times = np.linspace(0.4, until, 161)
     first = simulate(net, until, t_eval=times, rtol=rtol, engine="array")
     assert first.rate.values.min() >= 0.0
@@ -214,12 +213,12 @@ def test_jumps_that_are_not_followed_are_found_by_error_control() -> None:
     """Eight round trips are more than are followed: jumps land where nothing was announced."""
     net = Network().link("l", DropTail, capacity=1e7, delay=0.02, buffer=3e5)
     for k in range(8):
-        net.flow(f"f{k}", StaticAIMD, route=["l"], return_delay=0.02 + 0.0071 * k, start=0.1 * k)
+        net.flow(f"f{k}", AIMD, route=["l"], return_delay=0.02 + 0.0071 * k, start=0.1 * k)
     loose, tight = run(net, 4.0, 1e-6), run(net, 4.0, 1e-8)
     assert loose.attrs["untracked_breaking_points"] > 1000
     assert loose.attrs["jumps"] == tight.attrs["jumps"] > 30
     np.testing.assert_allclose(loose.backlog, tight.backlog, atol=1e-6 * float(tight.backlog.max()))
-    np.testing.assert_allclose(loose.StaticAIMD_W, tight.StaticAIMD_W, rtol=1e-6)
+    np.testing.assert_allclose(loose.AIMD_W, tight.AIMD_W, rtol=1e-6)
 
 
 @pytest.mark.parametrize("other", [HTCP, LDCC], ids=lambda law: law.name)

@@ -14,7 +14,8 @@ from sympy import lambdify
 from fluidcc import sources
 from fluidcc.symbols import plain
 
-CLOCK = "spread 0.03 1, regain 3 1, burst 0.1 1, trickle 0.001 1"
+CLOCK = "pace 0.05 1, burst 0.1 1, trickle 0.01 1"
+GAP = "pace 0.5 1, burst 0.1 1, trickle 0.01 1"  # of laws that cut their window
 TCP = "a 1 1, b 0.5 1"
 BINOMIAL = "alpha 1 1, beta 0.5 1"
 LDCC = "w 20000 bit/s, beta 0.1 1, T 0.1 s, eta 0.4 1"  # Section V
@@ -28,8 +29,7 @@ DELAY_AIMD = AIMD_2D + "gamma 0 1, Delta0 0 s, kappa 0 1, hold 1.5 1, decay 0.00
 GCC_REST = "alpha 0.85 1, cap 1.5 1, T 0.1 s, T_p 1 s, b 1 1"  # the draft's, and 8 % a second
 PARAMETERS = {
     "AIAD": BINOMIAL,
-    "AIMD": f"{TCP}, {CLOCK}",
-    "StaticAIMD": TCP,
+    "AIMD": TCP,
     "AIPD": BINOMIAL,
     "AdaptiveGCC": f"g 0.076961 1/s, {GCC_REST}, gamma0 0.05 1, gamma_min 0.024 1, "
     "gamma_max 2.4 1, K_u 10 1/s, K_d 0.18 1/s",
@@ -39,17 +39,15 @@ PARAMETERS = {
     "CBR": "rate 500000 bit/s",  # LDCC, Fig. 5
     "CxTCP": f"{TCP}, peak 0.05 1, turn 0.02 s, fall 0.04 s",
     "DCCP": "a 1 packet, b 0.5 1, r_max 2e+07 bit/s",
-    "DelayAIMD": DELAY_AIMD + CLOCK,
+    "DelayAIMD": DELAY_AIMD + GAP,
     "DelayedPrimal": "kappa 1 1/s, w 100000 bit/s",
     "ECF": ECF,
     "FAST": f"gamma 0.5 1, alpha 50 packet, tau 0.2 s, {CLOCK}",
     "FramedECF": f"{ECF}, gop 0.48 s",
     "GCC": f"g 0.076961 1/s, gamma 0.05 1, {GCC_REST}",
     "HTCP": "alpha 1 packet, slope 10 1/s, coefficient 0.25 1/s^2, offset 1 s, beta_min 0.5 1, "
-    f"beta_max 0.8 1, hold 1.5 1, decay 0.001 1, {CLOCK}",  # PFLDnet 2004
-    "HighSpeed": f"w_low 38 packet, w_high 83000 packet, b_low 0.5 1, b_high 0.1 1, {CLOCK}",
-    "IIAD": f"{BINOMIAL}, {CLOCK}",
-    "StaticIIAD": BINOMIAL,
+    f"beta_max 0.8 1, hold 1.5 1, decay 0.001 1, {GAP}",  # PFLDnet 2004
+    "IIAD": BINOMIAL,
     "ISCC": "k -1.5 1, l 2 1, m_I 20 1, m_D 2 1, C 1e+07 bit/s, R 0.1 s",
     "Kelly": "alpha 1e+06 bit/s^2, beta 10 1/s",
     "LDCC": LDCC,
@@ -61,23 +59,21 @@ PARAMETERS = {
     "QBOUND 0.05 s, MULTILOSS 7 packet, QTH 0.05 s, LAMBDA 0.5 1, PLR_ref 0.01 1, PMR_ref 0.01 1, "
     "D_loss 0.01 s, D_mark 0.002 s, alpha 0.1 1, marked 0 1, none 1e-09 1",  # RFC 8698, Fig. 3
     "OnOff": "peak 5e+06 bit/s, shape 1.25 1, mean_on 0.1 s, mean_off 0.1 s",
-    "PlainDelayAIMD": f"{AIMD_2D}hold 1.5 1, {CLOCK}",
+    "PlainDelayAIMD": f"{AIMD_2D}hold 1.5 1, {GAP}",
     "Poisson": "mean_rate 500000 bit/s, interval 0.1 s",
     "PoissonECF": f"{ECF}, interval 0.02 s",
     "PrimalDual": PRIMAL,
-    "PrintedDelayAIMD": DELAY_AIMD + CLOCK,
+    "PrintedDelayAIMD": DELAY_AIMD + GAP,
     "PrimalPenalty": PRIMAL,
     "RateAIMD": f"{BINOMIAL}, m 100000 bit/s, R 0.1 s",
     "RateBinomial": f"k 0 1, l 1 1, {BINOMIAL}, m 100000 bit/s, R 0.1 s",
-    "Reno": f"{TCP}, {CLOCK}",
-    "StaticReno": TCP,
-    "SQRT": f"{BINOMIAL}, {CLOCK}",
-    "StaticSQRT": BINOMIAL,
+    "Reno": TCP,
+    "SQRT": BINOMIAL,
     "SampledLDCC": f"{LDCC}, T_s 0.1 s",
     "ScalableSource": "alpha 1 s, M 1 1, x_max 1e+07 bit/s",
     "ScalableTCP": "a 0.01 packet, b 0.125 1",  # CCR 2003
-    "SlowStartAIMD": f"{DELAY_AIMD}spread 0.003 1, regain 30 1, burst 0.001 1, trickle 0.001 1",
-    "SmoothedDelayAIMD": f"{AIMD_2D}gain 0.125 1, hold 1.5 1, {CLOCK}",
+    "SlowStartAIMD": f"{DELAY_AIMD}pace 0 1, burst 0.001 1, trickle 0.01 1",
+    "SmoothedDelayAIMD": f"{AIMD_2D}gain 0.125 1, hold 1.5 1, {GAP}",
     "SlowStartTFRC": "b 1 1, n0 100 packet, v0 3 packet, t_mbi 64 s",  # RFC 5348
     "StaticFAST": "gamma 0.5 1, alpha 50 packet, tau 0.2 s",
     "StaticVegas": "alpha 2 packet",
@@ -87,20 +83,19 @@ PARAMETERS = {
 }
 # Of each law: states with their units, first values, and bounds where they have some.
 STATES = {
-    "AIMD": "w packet 10 >= 1, s packet/s 0, u packet 10, r 1 1, F packet 0",
-    "StaticAIMD": "W packet 1 >= 1",
+    "AIMD": "W packet 1 >= 1",
     "DCCP": "W packet 1 >= 1, m packet 0, since s 1",
-    "DelayAIMD": "w packet 10 >= 1, Delta s 0, low s 1e+06, high s 0 >= 0, s packet/s 0, "
-    "u packet 10, r 1 1, F packet 0",
+    "DelayAIMD": "w packet 10 >= 1, Delta s 0, low s 1e+06, high s 0 >= 0, paced packet/s 0, "
+    "drain 1 0, F packet 0",
     "DelayedPrimal": "x bit/s 100000 >= 0",
-    "FAST": "w packet 10 >= 1, delta s 0 >= 0, s packet/s 0, u packet 10, F packet 0",
+    "FAST": "w packet 10 >= 1, delta s 0 >= 0, paced packet/s 0, F packet 0",
     "FramedECF": "r1 bit/s 2e+07, r2 bit/s 2e+07, r3 bit/s 2e+07, n1 1 -1, n2 1 -1, n3 1 -1, "
     "x bit/s 2e+07",
     "AdaptiveGCC": "A bit/s 300000 >= 0, m 1 1, p 1 0 >= 0, gamma 1 0.05 >= 0.024 <= 2.4",
     "ISCC": "x bit/s 100000 >= 0",
     "Kelly": "x bit/s 100000 >= 0",
     "LDCC": "x bit/s 100000 >= 0",
-    "LEDBAT": "w packet 10 >= 2, delta s 0 >= 0, s packet/s 0, u packet 10, F packet 0",
+    "LEDBAT": "w packet 10 >= 2, delta s 0 >= 0, paced packet/s 0, F packet 0",
     "NADA": "R bit/s 150000 >= 0 <= 1.5e+06, x s 0 >= 0, delta s 0 >= 0",
     "NADA8698": "r bit/s 150000 >= 150000 <= 1.5e+06, x_prev s 0, p 1 0, n packet 0, calm s 0.5, "
     "Q s 0, S s 0, G bit 0, delta s 0 >= 0",
@@ -120,16 +115,14 @@ def parameters(law: Any) -> str:
 
 def states(law: Any) -> str:
     def value(bound: Any, z: Any, default: float) -> float:
-        known = law.params | first
-        return float(lambdify([*known], bound.get(z, default))(*known.values()))
+        return float(lambdify([*law.params], bound.get(z, default))(*law.params.values()))
 
-    said, first = [], dict[Any, float]()
+    said = []
     for z in law.states:
         low, high = value(law.lower, z, -math.inf), value(law.upper, z, math.inf)
         least = f" >= {low:g}" if low > -math.inf else ""
         most = f" <= {high:g}" if high < math.inf else ""
-        first[z] = value(law.initial, z, 0.0)
-        said.append(f"{plain(z)} {law.units[z]} {first[z]:g}{least}{most}")
+        said.append(f"{plain(z)} {law.units[z]} {value(law.initial, z, 0.0):g}{least}{most}")
     return ", ".join(said)
 
 

@@ -37,13 +37,13 @@ from fluidcc.papers.model import (
 from fluidcc.papers.printed import falling, named, off
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
+    AIMD,
     AIPD,
     AlphaFairPrimalDual,
     BinomialFluid,
     DelayedPrimal,
     Kelly,
 )
-from fluidcc.sources import StaticAIMD as AIMD
 from fluidcc.symbols import RTT as ROUND_TRIP
 from fluidcc.symbols import pi, positive, unfold
 

@@ -15,7 +15,6 @@ from fluidcc.laws import Source
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
 from fluidcc.network.zoo.delay_aimd import C2, C7, PACKET, T2, T7, TAU2, TAU7, knee
-from fluidcc.papers.delay_aimd.exact_clock import exactly_clocked
 from fluidcc.papers.delay_aimd.rules import backoffs, run_of, shrinking
 from fluidcc.papers.model import (
     Found,
@@ -175,7 +174,7 @@ def knee_independent() -> Found:
 @cache
 def _cycle(n: int, alpha: float) -> LimitCycle:
     """The cycle of `n` equal flows on Fig. 2's link: exact ack clock, constant increase `alpha`."""
-    law = exactly_clocked(PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0))
+    law = PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0)
     flows = [{"law": law, "start": 0, "packet": PACKET}] * n
     return limit_cycle(dumbbell(flows, {"capacity": C2, "delay": T2 / 2}), rtol=1e-11)
 
@@ -206,7 +205,7 @@ def synchronised() -> Found:
 
 def closed_form() -> Found:
     found = _of_queue(_cycle(1, 3.0))
-    late = delay_aimd.late_cycle(3, TAU2, T2, C2 / PACKET, 1)
+    late = delay_aimd.late_cycle(3, TAU2, T2, C2 / PACKET, 1, PlainDelayAIMD.parameter("trickle"))
     prompt = delay_aimd.cycle(3, TAU2, T2, C2 / PACKET, delay_aimd.backoff_factor(T2, T2 + TAU2))
     off = _off(found, {"period": late.period, "most": late.queue_high, "least": late.queue_low})
     return reproduced_if(off < 1e-9, found, off=off, prompt=prompt.period, tau0=TAU2)

@@ -25,7 +25,6 @@ from fluidcc.network.zoo.delay_aimd import (
     flow,
     on_link_2,
 )
-from fluidcc.papers.delay_aimd.exact_clock import exactly_clocked
 from fluidcc.papers.delay_aimd.rules import (
     backoffs,
     fig2,
@@ -108,7 +107,7 @@ def adaptive_backoff() -> Found:
 @cache
 def _queue_at_rest() -> tuple[float, ...]:
     """Least, mean and largest queueing delay of the cycle of Fig. 2 [s]."""
-    cycle = limit_cycle(on_link_2(exactly_clocked(PlainDelayAIMD)))
+    cycle = limit_cycle(on_link_2(PlainDelayAIMD))
     ends = (cycle.least, cycle.mean, cycle.most)
     return tuple(end.queueing_delay[0].item() for end in ends)
 
@@ -415,8 +414,7 @@ CASES = ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02))
 @cache
 def slow_start(T: float, tau0: float) -> tuple[float, float, float]:
     """max_ssthresh over C tau0; round trips from there to C T; largest queueing delay [s]."""
-    law = exactly_clocked(SlowStartAIMD(tau0=tau0))(trickle=0.001)
-    net = dumbbell([flow(law, 10)], {"capacity": C2, "delay": T / 2})
+    net = dumbbell([flow(SlowStartAIMD(tau0=tau0), 10)], {"capacity": C2, "delay": T / 2})
     run = simulate(net, (2 * T / tau0 + 8) * T, samples=8001, rtol=1e-7)
     t, w, m = (run[name].values.ravel() for name in ("time", "SlowStartAIMD_w", "SlowStartAIMD_m"))
     begin, end = np.argmax(w > m), np.argmax(w > C2 * T / PACKET)

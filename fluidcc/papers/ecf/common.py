@@ -31,8 +31,7 @@ from fluidcc.network.zoo.ecf import (
 )
 from fluidcc.papers.printed import numbers
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import ECF, FramedECF, SlowStartTFRC
-from fluidcc.sources import StaticReno as Reno
+from fluidcc.sources import ECF, FramedECF, Reno, SlowStartTFRC
 from fluidcc.symbols import c, plain, positive, unfold
 
 if TYPE_CHECKING:

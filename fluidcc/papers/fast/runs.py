@@ -49,8 +49,8 @@ from fluidcc.papers.printed import falling, named, numbers, off, rising
 from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST, StaticFAST, StaticVegas, Vegas
+from fluidcc.sources._windows import w
 from fluidcc.sources.propagation import with_estimator, with_pause
-from fluidcc.sources.windows import w
 from fluidcc.symbols import positive
 
 _EXACT = 0.02  # at 200 ms windows are not quite at rest when the probe begins
@@ -186,7 +186,7 @@ def queues() -> Found:
     low, high = plateaus("estimator").backlog, plateaus("FAST").backlog
     target = ALPHA * np.arange(1, 6)
     return reproduced_if(
-        np.all(high[1:] > target[1:]) and np.all(low < (1 + 2e-3) * target),
+        np.all(high[1:] > target[1:]) and np.all(low < (1 + 1e-3) * target),
         FAST=high[-1],
         estimator=low[-1],
         high=high,
