@@ -148,7 +148,7 @@ class Approach:
                 break
         if found is None:
             return None, f"the {kind}s of {label[0]!r} repeat, but not with the same states"
-        return self._between(label, found.marks, found.period, size), ""
+        return self._between(label, found.marks, found.period, size)
 
     def _events(self, kind: str) -> tuple[Array, list[Label]]:
         parts = [events(run, kind) for run in self.pieces]
@@ -181,16 +181,20 @@ class Approach:
         states = np.concatenate(found)
         return states, np.maximum(np.abs(states).max(axis=0), natural_sizes(there, self.net))
 
-    def _between(self, label: Label, count: int, period: float, size: Array) -> Section:
-        """A section that begins between two marks."""
+    def _between(
+        self, label: Label, count: int, period: float, size: Array
+    ) -> tuple[Section | None, str]:
+        """A section that begins between two marks, if there are two more."""
         last = self.pieces[-1]
         at = np.linspace(self.now, self.now + 2 * period, 201)[1:]
         ahead = self.effort.go(self.net, self.now + 2.5 * period, COARSE, last, at)
         size = np.maximum(np.abs(states_at(ahead)[0]).max(axis=0), size)
         marks = times_of(ahead, label)
+        if len(marks) < 2:
+            return None, f"the events of {label[0]!r} repeated, and came no more"
         middle = float(marks[0] + 0.37 * (marks[1] - marks[0]))
         base = counted_anew(self.net, self.effort.go(self.net, middle, COARSE, last))
-        return Section(self.net, label, count, period, base, size, self.rtol, self.effort)
+        return Section(self.net, label, count, period, base, size, self.rtol, self.effort), ""
 
     def _in_vain(self, why: str) -> str:
         limit = "until" if self.now >= self.longest else "max_steps"
