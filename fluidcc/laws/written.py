@@ -88,7 +88,7 @@ formula = _Latex({"order": "none", "mul_symbol": r" \, "}).doprint
 def _dot(z: Any) -> str:
     head, _, tail = formula(z).partition("_")
     if "mathrm" in head:
-        return rf"\tfrac{{d}}{{dt}} \, {formula(z)}"
+        return rf"\frac{{d}}{{dt}} \, {formula(z)}"
     return rf"\dot{{{head}}}" + (f"_{tail}" if tail else "")
 
 

@@ -178,7 +178,7 @@ def test_what_makes_a_cycle_doubtful_stands_with_it(net: fc.Network, doubts: lis
     assert repr(cycle).startswith(
         f"limit cycle of {cycle.period:.6g} s with {len(cycle.jumps)} jump"
     )
-    assert f"{float(cycle.most.queueing_delay[0]):.6g}" in repr(cycle)
+    assert f"{1e3 * float(cycle.most.queueing_delay[0]):.6g}" in repr(cycle)  # ms
     assert len(repr(cycle).splitlines()) < 20
 
 
