@@ -107,7 +107,7 @@ def _outer(name: str, wanted: Expr, ref: str, about: str) -> Link:
     old = {given_R: 0} if wanted.has(R) else {}  # the round trip for which the old rate comes on
     want = Let("r'", Max(wanted.xreplace({T_ECF: period, R: _trip}), 0))
     share = Let(
-        "r'/r", want / Max(measured, c / 1000)
+        r"\rho", want / Max(measured, c / 1000)
     )  # of a link that is all but idle nothing is asked
     rest = Let("k", Heaviside(share - calm, 0) * Heaviside(1 / calm - share, 0))
     more = Max(want - measured, 0) / (2 * Max(crossing, 1))

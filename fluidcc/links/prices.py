@@ -36,9 +36,7 @@ DualLink = Link(
     lower={multiplier: 0},
     initial={multiplier: 0},
     claims={
-        "(14b) with nu = 1/c is (2)": Eq(
-            (nu * (y - c)).subs(nu, 1 / c), (y - c) / c, evaluate=False
-        ),
+        "(14b) with nu = 1/c is (2)": Eq(nu * (y - c) - (y - c) / c, (nu - 1 / c) * (y - c)),
         "(13) complementary slackness": Steady(Eq(y, c), eliminate=y),
     },
     ref="LDCC, equation (14b)",
