@@ -358,20 +358,3 @@ def test_no_other_assignment_has_a_smaller_sum(rank: int, seed: int, far: float)
 def test_what_is_no_number_is_given_to_some_one(wrong: float) -> None:
     assigned(np.array([0j, 1, 2, 3]), np.array([2.1, wrong, 0.1, 3.1 + 0j]))
     assigned(np.array([0j, 1, wrong, 3]), np.array([2.1, wrong, wrong, 3.1 + 0j]))
-
-
-@pytest.mark.parametrize("k", [1e-9, 1e-3, 5e-3])
-def test_the_crossover_of_a_slow_integrating_loop(k: float) -> None:
-    found = transfer([k], [1, 0], 1.0).margins()
-    assert found.crossover == pytest.approx(k, rel=1e-9)
-    assert found.phase == pytest.approx(90 - np.degrees(k), rel=1e-9)
-    assert found.delay == pytest.approx(np.pi / 2 / k - 1, rel=1e-9)
-
-
-@pytest.mark.parametrize("delay", [100.0, 1000.0])
-def test_the_modulus_margin_is_that_of_the_nearest_lobe(delay: float) -> None:
-    found = transfer([1], [1, 1], delay).margins()
-    omega = np.pi / (1 + delay) * (1 + np.linspace(-1e-4, 1e-4, 20_001))
-    least = np.abs(1 + np.exp(-1j * omega * delay) / (1 + 1j * omega)).min()
-    assert found.modulus == pytest.approx(least, rel=1e-3)
-    assert found.modulus <= (1 - 1 / found.gain) * (1 + 1e-9)

@@ -71,16 +71,12 @@ def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     """Whether there is one of a kind after point i."""
     if kind in (CIRCLE, AXIS):
         return _crosses(grid.value[i, j], grid.value[i + 1, j], kind)
-    column, sign = (0, 1.0) if kind == LOWEST else (2, -1.0)
-    a, da = sign * grid.edge[i, column], sign * grid.edge[i, column + 1]
-    b, db = sign * grid.edge[i + 1, column], sign * grid.edge[i + 1, column + 1]
-    if not da < 0 <= db:
-        return False
-    if kind == HIGHEST:  # one over it is a distance too
-        a, da, b, db = -1 / a, da / a**2, -1 / b, db / b**2
-    # a distance lies above its tangents: an extremum may be the best one where these cross so low
-    width = grid.omega[i + 1] - grid.omega[i]
-    return min(a, b, a + da * (b - a - db * width) / (da - db)) <= limits[column // 2]
+    column, sign = (0, 1.0) if kind == LOWEST else (2, -1.0)  # an extremum that may be the best one
+    best = min(sign * grid.edge[i, column], sign * grid.edge[i + 1, column])
+    return (
+        sign * grid.edge[i, column + 1] < 0 <= sign * grid.edge[i + 1, column + 1]
+        and best <= limits[column // 2]
+    )
 
 
 @njit(counted=False)
@@ -96,14 +92,16 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
 
 @njit(counted=False)
 def _limits(grid):  # type: ignore[no-untyped-def]
-    """Above which a least singular value, and one over a largest one, is no candidate."""
+    """Above which a least singular value, and a largest one with its sign changed, is no
+    candidate.
+    """
     lowest, highest = np.inf, -np.inf
     for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
         if grid.edge[i, 0] < lowest:
             lowest = grid.edge[i, 0]
         if grid.edge[i, 2] > highest:
             highest = grid.edge[i, 2]
-    return lowest * CANDIDATES + 1e-12, CANDIDATES / highest
+    return lowest * CANDIDATES + 1e-12, -highest / CANDIDATES
 
 
 @njit(counted=False)
@@ -219,7 +217,6 @@ MARGINS = 16
 FREQUENCIES = 10  # from this one on they are frequencies
 DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
-DECADES = 13  # below the poles of an integrating loop in which its crossovers are looked for
 STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
 STRONGEST = 1e18
 VAST = 1e12  # factors above this are one over the rounding of parts that cancel
@@ -271,13 +268,11 @@ def judge(whole, table, poles, proper, m, times):  # type: ignore[no-untyped-def
 def _margins(loop, ahead):  # type: ignore[no-untyped-def]
     """The margins of one system in its unit of time, and the frequencies of a modulus of one."""
     end = reach(loop, ahead.high, 1.0, ahead.most)
-    rank = loop.basis.shape[1]
+    grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
+    found, rank = search(loop, grid, KINDS), grid.value.shape[1]
     still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
     at_point(loop, 0j, BOTH, still, rates, edge)
     size = norm(loop)
-    low = ahead.low if size < ENDLESS else _slowest(loop, ahead.low, rank)
-    grid = trace(loop, low, end, ahead.swings, 1.0)
-    found = search(loop, grid, KINDS)
     modulus, modulus_at, mt, mt_at = _best(grid, found)
     if np.isfinite(size) and edge[0] < modulus:
         modulus, modulus_at = edge[0], 0.0
@@ -299,21 +294,6 @@ def _margins(loop, ahead):  # type: ignore[no-untyped-def]
         phase_at, up_at, down_at, delay_at, modulus_at, mt_at,
     )  # fmt: skip
     return best, found.omega[found.kind == CIRCLE]
-
-
-@njit()
-def _slowest(loop, low, rank):  # type: ignore[no-untyped-def]
-    """`low`, or what is slower than the slowest crossover of an integrating loop."""
-    values, rates, edge = np.empty(rank, np.complex128), np.empty(rank, np.complex128), np.empty(4)
-    slowest, before = low, -1
-    for k in range(DECADES):
-        omega = low * 0.1**k
-        at_point(loop, complex(0.0, omega), NEITHER, values, rates, edge)
-        strong = (np.abs(values) >= 1).sum()
-        if k and strong != before:
-            slowest = omega
-        before = strong
-    return slowest
 
 
 @njit()
