@@ -64,6 +64,12 @@ def _decide(run: s.State, flipped: int, before: s.Floats, afresh: bool) -> int:
     return changed
 
 
+SWEEPS = 8
+"""Times that modes are decided anew at one instant: a jump sets one switch of a law, that another,
+and these a link's mode.
+"""
+
+
 @njit()
 def start(run: s.State, flipped: int, jumped: bool) -> None:
     """Right-hand limits after a breaking point now: arrivals, modes, then the first stage.
@@ -79,7 +85,7 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
         count_crossing(run)
     last = run.n_records - 1
     hops, before = run.hops_at_once, run.switched
-    for sweep in range(3 + 3 * hops):
+    for sweep in range(SWEEPS + 3 * hops):
         copy(before, run.switch_value, run.n_switches)
         evaluate(run, run.t, run.y, run.slopes, 0, 1, last, 1)
         changed = settle_links(run, flipped)
@@ -91,6 +97,8 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
             keep_node(run, 0)
             linear_record(run, run.natural)
             last = run.n_records
+    else:  # the step begins as the modes have it that were decided last
+        evaluate(run, run.t, run.y, run.slopes, 0, 1, last, 0)
     keep_node(run, 0)
     copy(run.cursor_start, run.cursor, run.n_nodes)
     run.fresh = 1
