@@ -18,8 +18,9 @@ from fluidcc.numerics.linear.compiled.zeros import (
     right_of_axis,
     right_of_axis_in_all,
 )
+from fluidcc.numerics.linear.contours import OnContour, half_box, winding
 from fluidcc.numerics.linear.pencil import POLES, Complex, pencils
-from fluidcc.numerics.linear.roots import FEW, OnContour, Search, Searches, half_box, winding
+from fluidcc.numerics.linear.roots import FEW, Search, Searches
 from fluidcc.numerics.linear.wiring import Entries, core_of
 
 

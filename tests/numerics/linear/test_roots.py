@@ -11,7 +11,7 @@ from scipy.special import lambertw
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
-from fluidcc.numerics.linear import roots as search
+from fluidcc.numerics.linear import contours
 from fluidcc.numerics.linear.compiled.zeros import iterate
 from fluidcc.numerics.linear.wiring import Blocks, blocks_of
 
@@ -155,8 +155,8 @@ def test_compiled_code_is_left_between_guesses_where_many_roots_are_known(
         longest.append(len(start) * len(known))
         return iterate(start, whole, real, known, rounds)
 
-    monkeypatch.setattr(search, "iterate", noted)
-    s, size = search.newton(pencil, guesses, known, 2)
+    monkeypatch.setattr(contours, "iterate", noted)
+    s, size = contours.newton(pencil, guesses, known, 2)
     at_once = iterate(guesses, pencil.whole, pencil.table[0], known, 2)
     assert max(longest) < 1_100_000 < len(guesses) * len(known)
     np.testing.assert_array_equal(s, at_once[0])
