@@ -23,17 +23,23 @@ from sympy import (
     Piecewise,
     Pow,
     Symbol,
+    acos,
+    acosh,
+    asin,
+    atanh,
     false,
     log,
     sign,
     sympify,
     true,
 )
+from sympy.codegen.cfunctions import log1p
 
 from fluidcc.base.errors import LawError
 from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import unfold
 
+_BOUNDED = (log, log1p, acos, acosh, asin, atanh)  # have no value everywhere
 _KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
 
 
@@ -67,7 +73,7 @@ class Switched(NamedTuple):
         if _may_fail(f):
             return f.func(f.args[0].xreplace(here), *f.args[1:])
         if isinstance(f, Piecewise):
-            fails = any(_may_fail(g) for branch, _ in f.args for g in branch.atoms(Pow, log))
+            fails = any(_may_fail(g) for branch, _ in f.args for g in branch.atoms(Pow, *_BOUNDED))
             return Piecewise(
                 *((self.guarded(g), c.xreplace(here) if fails else c) for g, c in f.args)
             )
@@ -75,7 +81,11 @@ class Switched(NamedTuple):
 
 
 def _may_fail(f: Expr) -> bool:
-    """Return whether an expression is a root or logarithm of what may be negative."""
+    """Return whether an expression is a root or logarithm of what may be negative, or another
+    function of what may lie outside its domain.
+    """
+    if isinstance(f, _BOUNDED[1:]):
+        return True
     root = isinstance(f, Pow) and not f.exp.is_integer
     return (root or isinstance(f, log)) and not f.args[0].is_nonnegative
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from sympy import Abs, Float, Heaviside, Max, Min, Piecewise, Rational, log, sqrt, symbols
+from sympy.codegen.cfunctions import log1p
 
 import fluidcc as fc
 from fluidcc.symbols import c, pi, t, y
@@ -28,6 +29,8 @@ Timed = replace(
 #: g(pi), and its values at pi = 0 and 1
 GUARDS = {
     "log of Min": (log(1 - Min(pi, 1 - Float(1e-9))), 0.0, np.log(1e-9)),
+    "log1p of Min": (log1p(-Min(pi, 1 - Float(1e-9))), 0.0, np.log(1e-9)),
+    "log1p in a branch": (Piecewise((log1p(-pi), pi < Rational(9, 10)), (-2, True)), 0.0, -2.0),
     "log of Max": (log(Max(1 - pi, Float(1e-6))), 0.0, np.log(1e-6)),
     "log in a branch": (Piecewise((log(1 - pi), pi < Rational(9, 10)), (-2, True)), 0.0, -2.0),
     "quotient": (-1 / Max(1 - pi, Float(1e-3)), -1.0, -1e3),
