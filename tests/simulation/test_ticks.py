@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sympy import symbols
 
-from fluidcc.base.errors import NotFinite, Unsupported
+from fluidcc.base.errors import LawError, NotFinite, Unsupported
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Jump, Link, Source, Tick
 from fluidcc.links import DropTail
@@ -103,8 +103,12 @@ def test_a_period_of_the_state_is_evaluated_at_each_tick() -> None:
 
 
 def test_a_period_must_be_positive() -> None:
-    with pytest.raises(NotFinite, match=r"tick 0 .* 'f' \(Sampled\) has a period or phase of -0.1"):
-        simulate(alone(sampled(every=P - 2 * P, P=0.1)), 1)
+    with pytest.raises(LawError, match=r"Sampled: the period of tick 0 is -0.1; give a positive"):
+        sampled(every=P - 2 * P, P=0.1)
+    with pytest.raises(
+        NotFinite, match=r"tick 0 .* 'f' \(Sampled\) has a period or phase of -0.05"
+    ):
+        simulate(alone(sampled(every=RTT - P, P=0.1)), 1)  # of what the run alone knows
 
 
 def test_a_flow_that_starts_again_ticks_anew() -> None:
