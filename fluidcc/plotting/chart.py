@@ -12,7 +12,7 @@ from fluidcc.base.colours import BLACK, GREY, colour
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.packed import axes_of
 from fluidcc.network.patterns import near
-from fluidcc.plotting.common import axes_for, in_symbols, legend, scaled, several, words
+from fluidcc.plotting.common import axes_for, finish, in_symbols, scaled, several, words
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,6 +25,7 @@ DASHES = ("--", ":", "-.")
 def filled_chart(
     data: xr.Dataset, *, verdict: str = "stable", value: str | None = None,
     over: Sequence[str] | Mapping[str, xr.DataArray] = (), ax: Any = None,
+    figsize: Any = None, title: str | None = None, legend: bool | str = True,
 ) -> Axes:  # fmt: skip
     """Draw a sweep over two axes.
 
@@ -46,8 +47,8 @@ def filled_chart(
         lines. A mapping may bring them from another sweep over the same two axes, with values of
         its own along them. Of a variable with other values than yes and no, such as a margin, the
         line is where it is 1.
-    ax : Axes, optional
-        Where to draw; by default a new figure.
+    ax, figsize, title, legend
+        As for `stability_chart`.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def filled_chart(
         ]
         rest = [name for name in numbers if name not in known]
         value = rest[0] if len(rest) == 1 else None
-    (one,) = axes_for(ax, 1, (6.8, 4.8))
+    (one,) = axes_for(ax, 1, (6.8, 4.8), figsize)
     (x, x_label), (y, y_label) = (_scaled(data[name]) for name in axes)
     if value is not None:
         _fill(one, x, y, data[value].transpose(*axes), data[verdict].transpose(*axes))
@@ -97,12 +98,8 @@ def filled_chart(
     for axis, places in (("x", x), ("y", y)):
         if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
             _logarithmic(one, axis, places)
-    if found := one.get_legend_handles_labels()[0]:
-        below: dict[str, Any] = {
-            "loc": "upper center",
-            "bbox_to_anchor": (0.5, -0.13),
-        }  # free of lines
-        one.legend(**below, ncols=min(len(found), 3), frameon=False, fontsize="small")
+    below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13), "ncols": 3}
+    finish(one, title, legend, **below)
     return one
 
 
@@ -240,7 +237,14 @@ def _parameters(curve: Any) -> tuple[str, str]:
 
 @explained
 def stability_chart(
-    curves: Any, *, labels: Sequence[str] | None = None, ax: Any = None, **of_a_sweep: Any
+    curves: Any,
+    *,
+    labels: Sequence[str] | None = None,
+    ax: Any = None,
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
+    **of_a_sweep: Any,
 ) -> Axes:
     """Draw boundary curves of `fluidcc.stability_boundary` with ``along=``, or a sweep over two
     axes.
@@ -255,6 +259,14 @@ def stability_chart(
         One for each.
     ax : Axes, optional
         Where to draw; by default a new figure.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default none.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes, of a sweep below.
 
     Returns
     -------
@@ -269,7 +281,8 @@ def stability_chart(
     >>> ax = fc.plot.stability_chart(fc.stability_boundary(net, "eta", along="beta"))
     """
     if hasattr(curves, "data_vars"):
-        return filled_chart(curves, ax=ax, **of_a_sweep)
+        look = {"ax": ax, "figsize": figsize, "title": title, "legend": legend}
+        return filled_chart(curves, **look, **of_a_sweep)
     if of_a_sweep:
         raise InvalidInput(
             f"{', '.join(of_a_sweep)} are for the Dataset of a sweep; leave them out for curves"
@@ -282,7 +295,7 @@ def stability_chart(
         raise InvalidInput(
             f"labels has {len(names)} entries for {len(given)} curves; give one for each"
         )
-    (one,) = axes_for(ax, 1, (6.4, 4.6))
+    (one,) = axes_for(ax, 1, (6.4, 4.6), figsize)
     first = given[0]
     x_name, x_size = scaled(first.along, first.along_units)
     y_name, y_size = scaled(first.name, first.units)
@@ -299,5 +312,5 @@ def stability_chart(
             getattr(one, f"set_{axis}scale")("log")
     one.set(xlabel=in_symbols(x_name, first.along), ylabel=in_symbols(y_name, first.name))
     one.grid(color=GREY, alpha=0.25, linewidth=0.5)
-    legend(one)
+    finish(one, title, legend)
     return one

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.base.arguments import shown
+from fluidcc.base.arguments import choice, numbers, shown
 from fluidcc.base.colours import COLOURS
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.tables import READ_IN
@@ -34,20 +34,47 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.3,
 }
 
+# For a column of a paper; legends stand above the axes of figures as narrow as this.
+PAPER: dict[Any, Any] = {
+    **STYLE,
+    "axes.linewidth": 0.6,
+    "figure.figsize": (3.5, 2.4),
+    "font.size": 8,
+    "pdf.fonttype": 42,  # letters that publishers' checks can read
+    "savefig.dpi": 300,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+}
+
 MOST = 12  # lines named in a legend
+SIZE = "width and height in inches, such as (6, 4)"
+NARROW = 5.0  # [in] of a figure without room beside its axes
 
 
-def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> list[Axes]:
-    """The axes given, or new ones below one another."""
+def axes_for(
+    ax: Any, count: int, size: tuple[float, float] | None = None, figsize: Any = None
+) -> list[Axes]:
+    """The axes given, or new ones below one another, in a figure of `figsize`, of the size that
+    ``rcParams`` have been set to, for each further axes half as high again, or of the usual `size`.
+    """
     if ax is None:
         import matplotlib.pyplot as plt
 
-        size = size or (8.0, 1.0 + 2.2 * count)
-        figure = plt.figure(figsize=size, layout="constrained")  # may choose a backend, for good
+        own = plt.rcParams["figure.figsize"]
+        if own == plt.rcParamsDefault["figure.figsize"]:
+            own = size or (8.0, 1.0 + 2.2 * count)
+        else:
+            own = own[0], own[1] * (1 + count) / 2
+        wanted = numbers(own if figsize is None else figsize, "figsize", SIZE)
+        if wanted.shape != (2,) or not (wanted > 0).all():
+            raise InvalidInput(f"figsize is {shown(figsize)}; give {SIZE}")
+        figure = plt.figure(figsize=wanted, layout="constrained")  # may choose a backend, for good
         with plt.rc_context(STYLE):
             new = figure.subplots(count, 1, sharex=True, squeeze=False)
         figure.align_ylabels()
         return list(new[:, 0])
+    if figsize is not None:
+        raise InvalidInput("figsize is of a new figure; leave it out where ax is given")
     given = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) != count:
         raise InvalidInput(f"ax holds {len(given)} axes for {count} variables; give one for each")
@@ -123,16 +150,49 @@ def in_symbols(label: str, name: str) -> str:
     return label.replace(words(name), symbol)
 
 
+def finish(ax: Axes, title: str | None, legend: bool | str, usual: str = "", **place: Any) -> None:
+    """Add the legend and the title, or the usual one where none is given."""
+    rows = _legend(ax, legend, place)
+    text = usual if title is None else title
+    if text:
+        letters = float(ax.xaxis.label.get_fontsize())
+        ax.set_title(text, fontsize="medium", pad=letters * (0.8 + 1.45 * rows) if rows else None)
+
+
 def legend(ax: Axes) -> None:
-    """To the right of the axes, so that it hides no data; of many lines, the first."""
+    """Add a legend to the right of the axes, so that it hides no data; of many lines, the first."""
+    _legend(ax, True, {})
+
+
+def _legend(ax: Axes, legend: bool | str, place: dict[str, Any]) -> int:
+    """Add a legend: at its usual place, or where matplotlib's name of a place says. Return how many
+    rows of it stand above the axes.
+    """
     handles, labels = ax.get_legend_handles_labels()
     unique = dict(reversed(list(zip(labels, handles, strict=True))))  # the first of equal labels
     pairs = [(label, unique[label]) for label in dict.fromkeys(labels)]
-    title = None
+    options: dict[str, Any] = {"frameon": False, "fontsize": "small"}
     if len(pairs) > MOST:
-        title = f"{MOST} of {len(pairs)}"
+        options["title"] = f"{MOST} of {len(pairs)}"
         pairs = [*pairs[: MOST - 2], *pairs[-2:]]
-    if pairs:
-        ax.legend([h for _, h in pairs], [n for n, _ in pairs], loc="upper left",
-        bbox_to_anchor=(1.01, 1.02),
-                  frameon=False, fontsize="small", title=title)  # fmt: skip
+    if not pairs or legend is False:
+        return 0
+    rows = 0
+    if isinstance(legend, str):
+        from matplotlib.legend import Legend
+
+        options["loc"] = choice(legend, "legend", Legend.codes)
+    elif place:
+        options |= place
+    elif ax.figure.bbox.width < NARROW * ax.figure.dpi:
+        letters = float(ax.xaxis.label.get_fontsize())
+        widest = letters * (0.5 * max(len(label) for label, _ in pairs) + 4)
+        columns = int(np.clip(ax.figure.bbox.width / ax.figure.dpi * 72 / widest, 1, len(pairs)))
+        rows = -(-len(pairs) // columns)
+        options |= {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
+    elif len(pairs) == 1:
+        options["loc"] = "best"  # a column beside the axes for one name is a waste
+    else:
+        options |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02)}
+    ax.legend([h for _, h in pairs], [n for n, _ in pairs], **options)
+    return rows

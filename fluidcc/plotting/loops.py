@@ -11,7 +11,7 @@ from fluidcc.base.colours import BLACK, GREY, RED, colour
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import EigenLoci, Margins, eigenloci, margins
-from fluidcc.plotting.common import axes_for, legend
+from fluidcc.plotting.common import axes_for, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,16 @@ def _verdict(report: Any) -> str:
 
 
 @explained
-def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -> Axes:
+def nyquist(
+    of: Any,
+    *,
+    ax: Any = None,
+    reach: float = 2.0,
+    at: str = "flows",
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
+) -> Axes:
     """Draw the eigenloci of the return ratio, with the unit circle, -1 and the margins.
 
     Parameters
@@ -72,6 +81,14 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
     at : {"flows", "links"}
         Where the loop of a network is broken, as for `StabilityReport.eigenloci`; margins are
         always those at the flows.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default the verdict.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes.
 
     Returns
     -------
@@ -90,9 +107,9 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
     >>> import fluidcc as fc
     >>> ax = fc.plot.nyquist(fc.DelayLTI.transfer([2], [1, 1], delay=1.0))
     """
-    loci, found, title = _loop(of, None, None, at)
+    loci, found, verdict = _loop(of, None, None, at)
     reach = number(reach, "reach", "a positive number", above=0.0)
-    (one,) = axes_for(ax, 1, (7.6, 5.0))
+    (one,) = axes_for(ax, 1, (7.6, 5.0), figsize)
     for k, locus in enumerate(loci.value):
         first = k == 0
         one.plot(locus.real, locus.imag, color=colour(k), linewidth=1.3,
@@ -109,15 +126,9 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
     one.axvline(0, color=GREY, linewidth=0.5)
     one.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="real part of \u03bb(L)",
             ylabel="imaginary part of \u03bb(L)")  # fmt: skip
-    _entitle(one, title)
     one.set_aspect("equal")
-    legend(one)
+    finish(one, title, legend, verdict)
     return one
-
-
-def _entitle(one: Axes, title: str) -> None:
-    if title:
-        one.set_title(title, fontsize="medium")
 
 
 def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
@@ -167,7 +178,14 @@ def _mark_margins(one: Axes, m: Margins) -> None:
 
 @explained
 def bode(
-    of: Any, *, ax: Any = None, low: float | None = None, high: float | None = None
+    of: Any,
+    *,
+    ax: Any = None,
+    low: float | None = None,
+    high: float | None = None,
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
 ) -> list[Axes]:
     """Draw modulus and phase of the eigenloci of the return ratio.
 
@@ -179,6 +197,14 @@ def bode(
         Where to draw; by default a new figure.
     low, high : float, optional
         Frequencies [rad/s]; by default those that matter for the margins.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default the verdict.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes.
 
     Returns
     -------
@@ -190,8 +216,8 @@ def bode(
     >>> import fluidcc as fc
     >>> modulus, phase = fc.plot.bode(fc.DelayLTI.transfer([2], [1, 1], delay=1.0))
     """
-    loci, m, title = _loop(of, low, high, "flows")
-    above, below = axes_for(ax, 2, (6.4, 5.4))
+    loci, m, verdict = _loop(of, low, high, "flows")
+    above, below = axes_for(ax, 2, (6.4, 5.4), figsize)
     keep = loci.omega > 0
     for k, locus in enumerate(loci.value):
         name = f"eigenlocus {k + 1}" if len(loci.value) > 1 else "eigenlocus"
@@ -213,14 +239,21 @@ def bode(
                             label=f"{name} {omega:.3g} rad/s"
                              if one is above else None)  # fmt: skip
     above.set(ylabel="modulus of \u03bb(L)")
-    _entitle(above, title)
     below.set(ylabel="phase of \u03bb(L) [\u00b0]", xlabel="frequency \u03c9 [rad/s]")
-    legend(above)
+    finish(above, title, legend, verdict)
     return [above, below]
 
 
 @explained
-def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
+def root_map(
+    of: Any,
+    *,
+    count: int = 12,
+    ax: Any = None,
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
+) -> Axes:
     """Draw the rightmost characteristic roots.
 
     Parameters
@@ -231,6 +264,14 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
         How many of its roots.
     ax : Axes, optional
         Where to draw; by default a new figure.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default the verdict.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes.
 
     Returns
     -------
@@ -250,7 +291,7 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     s = (report.closed if report else of).roots(count=count)
     if not len(s):
         raise InvalidInput(f"{of!r} has no roots to draw; give a system with states")
-    (one,) = axes_for(ax, 1, (6.4, 4.6))
+    (one,) = axes_for(ax, 1, (6.4, 4.6), figsize)
     width = float(np.ptp([*s.real, 0.0])) or 1.0
     one.axvspan(0, 0.3 * width, color=RED, alpha=0.06, linewidth=0)
     one.plot(s.real, s.imag, "x", color=colour(0), label="closed loop" if report else "roots")
@@ -269,7 +310,6 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     one.axvline(-rate, color=GREY, linewidth=0.8, linestyle="--",
                 label=f"decay rate {rate:.3g} 1/s")  # fmt: skip
     one.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
-    _entitle(one, _verdict(report) if report else "")
     one.set_xlim(min(s.real.min(), 0.0) - 0.05 * width, max(s.real.max(), 0.0) + 0.05 * width)
-    legend(one)
+    finish(one, title, legend, _verdict(report) if report else "")
     return one

@@ -16,8 +16,8 @@ from fluidcc.plotting.common import (
     MOST,
     axes_for,
     chosen,
+    finish,
     in_symbols,
-    legend,
     require_result,
     scaled,
     several,
@@ -39,6 +39,9 @@ def timeseries(
     flows: str | Sequence[str] | None = None,
     links: str | Sequence[str] | None = None,
     ax: Any = None,
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
 ) -> Any:
     """Draw variables of a result over time, one below the other.
 
@@ -54,6 +57,14 @@ def timeseries(
         Those to draw; by default all.
     ax : Axes, or one for each variable, optional
         Where to draw; by default a new figure.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default none.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes.
 
     Returns
     -------
@@ -79,9 +90,10 @@ def timeseries(
         raise InvalidInput("variables is empty; name what to draw, such as 'rate'")
     for name in names:
         _require_variable(ds, name)
-    axes = axes_for(ax, len(names))
+    axes = axes_for(ax, len(names), figsize=figsize)
     for name, one in zip(names, axes, strict=True):
         _series(ds, name, chosen(ds, "flow", flows), chosen(ds, "link", links), one)
+        finish(one, title if one is axes[0] else None, legend)
     if ax is None:
         _tidy(axes)
     return axes[0] if isinstance(variables, str) else np.array(axes, dtype=object)
@@ -95,6 +107,9 @@ def compare(
     flows: str | Sequence[str] | None = None,
     links: str | Sequence[str] | None = None,
     ax: Any = None,
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw one variable of several runs into one axes: colours tell flows or links apart, styles of
     lines the runs.
@@ -111,6 +126,14 @@ def compare(
         Those to draw; by default all that each run has.
     ax : Axes, optional
         Where to draw; by default a new figure.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default none.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes.
 
     Returns
     -------
@@ -142,10 +165,11 @@ def compare(
         require_result(run)
         _require_variable(run, variable)
     runs = tuple(map(whole, runs))
-    (one,) = axes_for(ax, 1, (8.0, 3.8))
+    (one,) = axes_for(ax, 1, (8.0, 3.8), figsize)
     for run, label, style in zip(runs, names, STYLES, strict=False):
         few, some = chosen(run, "flow", flows), chosen(run, "link", links)
         _series(run, variable, few, some, one, style=style, of=f", {label}")
+    finish(one, title, legend)
     return one
 
 
@@ -200,7 +224,6 @@ def _series(
     if np.nanmin(data.values, initial=0.0) >= 0:
         ax.set_ylim(bottom=0, auto=None)  # what is drawn later may still be higher
     ax.grid(alpha=0.3)
-    legend(ax)
 
 
 def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Axes) -> None:
@@ -229,7 +252,15 @@ def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Ax
 
 
 @explained
-def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any = None) -> Axes:
+def phase_plane(
+    ds: xr.Dataset,
+    flows: Sequence[str] | None = None,
+    *,
+    ax: Any = None,
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
+) -> Axes:
     """Draw the rate of one flow against that of another: fairness is the diagonal, full use the
     falling line.
 
@@ -240,6 +271,14 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
         By default the first two.
     ax : Axes, optional
         Where to draw; by default a new figure.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default none.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes.
 
     Returns
     -------
@@ -269,7 +308,7 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
         raise InvalidInput(
             f"a phase plane is drawn of two flows, not of {len(pair)}: give flows=('a', 'b')"
         )
-    (one,) = axes_for(ax, 1, (6.0, 4.5))
+    (one,) = axes_for(ax, 1, (6.0, 4.5), figsize)
     a, b = (ds["rate"].sel(flow=name).values / 1e6 for name in pair)
     one.plot(a, b, color=colour(0), linewidth=1.0, label="rates")
     one.plot(a[:1], b[:1], "o", color=colour(0), label=f"at {ds.time.values[0]:g} s")
@@ -279,13 +318,15 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
         last = ds.isel(time=-1)
         room = (last["capacity"].item() - last["rate"].sum().item()) / 1e6 + a[-1] + b[-1]
     top = 1.05 * max(float(np.max(a)), float(np.max(b)))
-    return _plane(one, top, room, ("equal rates", "link fully used"),
-                  [f"rate of {name} [Mbit/s]" for name in pair])  # fmt: skip
+    _plane(one, top, room, ("equal rates", "link fully used"),
+           [f"rate of {name} [Mbit/s]" for name in pair])  # fmt: skip
+    finish(one, title, legend)
+    return one
 
 
 def _plane(
     one: Axes, top: float, room: float | None, lines: tuple[str, str], axes: list[str]
-) -> Axes:
+) -> None:
     """The line of equal rates, that on which two rates fill `room`, labels and legend."""
     equal, full = lines
     one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label=equal)
@@ -293,13 +334,19 @@ def _plane(
         one.plot([0, room], [room, 0], color=BLACK, linestyle="--", linewidth=0.8, label=full)
     one.set(xlim=(0, top), ylim=(0, top), xlabel=axes[0], ylabel=axes[1])
     one.set_aspect("equal")
-    legend(one)
-    return one
 
 
 @explained
 def convergence_plane(
-    rates: Any, capacity: float, *, label: str = "", unit: str = "", ax: Any = None
+    rates: Any,
+    capacity: float,
+    *,
+    label: str = "",
+    unit: str = "",
+    ax: Any = None,
+    figsize: Any = None,
+    title: str | None = None,
+    legend: bool | str = True,
 ) -> Axes:
     """Draw how two rates move between the efficiency line and the fairness line, step by step.
 
@@ -315,6 +362,14 @@ def convergence_plane(
         Of the rates, for the labels; they are drawn as they are.
     ax : Axes, optional
         Where to draw, more than once for several paths; by default a new figure.
+    figsize : (float, float), optional
+        Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
+        was changed, half as high again for each further axes.
+    title : str, optional
+        Above the axes; by default none.
+    legend : bool or str
+        False for none, or its place as matplotlib names it, such as ``"upper right"``; by default
+        beside the axes.
 
     Returns
     -------
@@ -339,7 +394,7 @@ def convergence_plane(
     capacity = number(
         capacity, "the capacity", "a positive number, in the unit of the rates", above=0.0
     )
-    (one,) = axes_for(ax, 1, (6.0, 4.5))
+    (one,) = axes_for(ax, 1, (6.0, 4.5), figsize)
     (line,) = one.plot(
         path[:, 0], path[:, 1], linewidth=1.0, marker=".", markersize=3, label=label or "rates"
     )
@@ -349,5 +404,7 @@ def convergence_plane(
     (x, y), reach = path[0], top / max(path[0])
     one.plot([0, reach * x], [0, reach * y], color=GREY, linewidth=0.6, label="equi-fairness line")
     text = f" [{unit}]" if unit else ""
-    return _plane(one, top, capacity, ("fairness line", "efficiency line"),
-                  [f"rate {axis}{text}" for axis in "xy"])  # fmt: skip
+    _plane(one, top, capacity, ("fairness line", "efficiency line"),
+           [f"rate {axis}{text}" for axis in "xy"])  # fmt: skip
+    finish(one, title, legend)
+    return one

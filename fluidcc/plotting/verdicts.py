@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.colours import GREY
 from fluidcc.base.errors import InvalidInput
-from fluidcc.plotting.common import axes_for
+from fluidcc.plotting.common import axes_for, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,9 @@ _VERDICTS = {
 
 
 @explained
-def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
+def claims(
+    table: Iterable[Any], *, ax: Any = None, figsize: Any = None, title: str | None = None
+) -> Axes:
     """Draw how many claims have each verdict, as one bar for each.
 
     Parameters
@@ -37,6 +39,10 @@ def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
         `fluidcc.claims.table(...)`; each row has a verdict, as an attribute or a key.
     ax : Axes, optional
         Where to draw; by default a new figure.
+    figsize : (float, float), optional
+        Width and height of a new figure [in].
+    title : str, optional
+        Above the axes; by default none.
 
     Returns
     -------
@@ -61,7 +67,7 @@ def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
     if not counts:
         raise InvalidInput("the table has no rows; give one such as fluidcc.claims.table('ldcc')")
     order = [v for v in _VERDICTS if v in counts] + sorted(v for v in counts if v not in _VERDICTS)
-    (one,) = axes_for(ax, 1, (7.0, 1.0 + 0.4 * len(counts)))
+    (one,) = axes_for(ax, 1, (7.0, 1.0 + 0.4 * len(counts)), figsize)
     bars = one.barh(
         order, [counts[v] for v in order], color=[_VERDICTS.get(v, GREY) for v in order]
     )
@@ -70,6 +76,7 @@ def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
     one.margins(x=0.1)
     one.set_xlabel("number of claims")
     one.grid(visible=False)
+    finish(one, title, legend=False)
     return one
 
 

@@ -218,3 +218,49 @@ def test_matplotlib_is_loaded_when_a_picture_is_drawn() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+FUNCTIONS = [name for name in fc.plot.__all__ if name.islower()]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_size_title_and_legend_are_asked_for_alike(name: str, one_link: Any) -> None:
+    net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    of: dict[str, Any] = {
+        "claims": lambda: (fc.claims.table("ldcc", only="(18)"),),
+        "compare": lambda: (one_link, one_link),
+        "convergence_plane": lambda: ([[8e5, 1e5], [9e5, 2e5]], 1e6),
+        "stability_chart": lambda: (fc.stability_boundary(net, "eta", along="beta"),),
+        **dict.fromkeys(("timeseries", "phase_plane"), lambda: (one_link, ["a", "b"])),
+        **dict.fromkeys(("nyquist", "bode", "root_map"), lambda: (net,)),
+    }  # fmt: skip
+    given = of[name]()
+    if name == "timeseries":
+        given = given[:1]
+    look: dict[str, Any] = {} if name == "claims" else {"legend": False}
+    draw = getattr(fc.plot, name)
+    axes = np.ravel(draw(*given, figsize=(5.5, 4.5), title="as asked", **look))
+    assert tuple(axes[0].figure.get_size_inches()) == (5.5, 4.5)
+    assert axes[0].get_title() == "as asked"
+    assert all(ax.get_legend() is None for ax in axes)
+    with pytest.raises(InvalidInput, match="leave it out where ax is given"):
+        draw(*given, ax=list(axes), figsize=(4, 3))
+    with pytest.raises(InvalidInput, match="figsize is 4; give width and height in inches"):
+        draw(*given, figsize=4)
+    if look:
+        assert draw(*given, legend="upper right") is not None
+        with pytest.raises(InvalidInput, match="legend"):
+            draw(*given, legend="uper right")
+
+
+def test_figures_have_the_size_and_letters_of_the_style_that_is_set(one_link: Any) -> None:
+    with plt.rc_context(fc.plot.PAPER):
+        ax = fc.plot.timeseries(one_link, "rate", title="narrow")
+    assert tuple(ax.figure.get_size_inches()) == fc.plot.PAPER["figure.figsize"]
+    assert ax.xaxis.label.get_fontsize() == 8
+    ax.figure.canvas.draw()
+    drawn = [part.get_window_extent() for part in (ax.get_legend(), ax.title, ax.patch)]
+    legend, title, patch = drawn
+    assert patch.y1 <= legend.y0 < legend.y1 <= title.y0  # one above the other
+    assert title.y1 <= ax.figure.bbox.y1
+    assert patch.width > 0.7 * ax.figure.bbox.width
