@@ -63,16 +63,15 @@ binomial: proved
     tcp_friendly_iscc aimd_converges tcp_friendly_powers continuous_feedback aipd max_min_fairness
     bandwidth_per_user
 binomial: reproduced
-    cycles_to_fair becomes_linear
-    efficient_below_half errors_of_150_flows* tcp_friendly_is_slow slow_near_one
+    cycles_to_fair efficient_below_half errors_of_150_flows* tcp_friendly_is_slow slow_near_one
     experiment_parameters growth_aimd2 loss_of_100 aggressive_loses_more several_decreases estimates
     generic_controls proportional_fairness potential_delay monotone_steps actual_overshoot
-    growth_column early_drops
+    growth_column
 binomial: differs
     no_crossing_down* no_crossing_up* crossing_increase* increase_in_time* part_below_one*
     efficiency_of_n* errors_at_aimd* two_terms_better* efficiency_crossing* loss_of_many
     loss_example growth_aimd1 growth_iiad* exponents_aimd exponent_iiad* dips* iscc_in_simulation
-    nonzero_loss stable_under_delays yields_to_aimd tcp_friendly_aimd
+    becomes_linear nonzero_loss stable_under_delays yields_to_aimd tcp_friendly_aimd
 binomial: refuted
     decrease_at_least_linear* strict_decrease* logarithmic_example* converges_iff* growth_bound*
     iscc_of_n* too_aggressive
@@ -80,7 +79,7 @@ binomial: needs a packet-level model
     bandwidth_estimates testbed testbed_in_a_network powers_column efficiency_column
     rates_against_windows early_drops_and_fairness atm packet_pairs video
 binomial: not given
-    slow_start
+    slow_start early_drops
 binomial: not a fluid's question
     sketches diffserv
 fast: proved

@@ -19,6 +19,7 @@ from sympy import (
     diff,
     limit,
     log,
+    pi,
     powdenest,
     series,
     simplify,
@@ -48,6 +49,7 @@ x, z, xi, Delta = positive("x z xi Delta")
 window, unit, rest, R, t = positive("W u r R t")
 R_I, R_D = (Function(name, positive=True) for name in ("R_I", "R_D"))
 Y = x + Delta  # the larger of two rates
+_CYCLES = 100_000  # in which rates that get fair at all do so
 # A decrease that is strictly steeper than proportional, and nowhere as steep as 1
 SLOW = x - log(1 + x)
 
@@ -71,7 +73,7 @@ def cycles_to_fairness(k: float, l: float, sigma: float) -> int:
     the pace.
     """
     low, high, cycles = 20.0, 80.0, 0
-    while low / high < 0.99 and cycles < 100_000:
+    while low / high < 0.99 and cycles < _CYCLES:
         low, high = climb(low - sigma * low**l, high - sigma * high**l, k, 100.0)
         cycles += 1
     return cycles
@@ -141,6 +143,7 @@ def slope_of_a_decrease() -> Found:
     gain = x * R_D(Y) - Y * R_D(x)
     bound = gain.subs(R_D(Y), Y * _ratio_above(R_D))
     return proved(
+        Eq(gain, x * (R_D(Y) - R_D(x)) - Delta * R_D(x)),  # (13)
         Eq(_at_first(gain), x * R_D(x).diff(x) - R_D(x)),
         proof(bound >= 0, R_D(xi).diff(xi) >= R_D(xi) / xi),
     )
@@ -164,10 +167,11 @@ def decrease_at_least_linear() -> Found:
 def no_crossing_down() -> Found:
     y, value, slope = mean_value(R_D)
     enough = proof(y - value > x - R_D(x), slope < 1)
+    needed = proof(Eq(_at_first(Y - R_D(Y) - (x - R_D(x))), 1 - R_D(x).diff(x)))
     # x - R_D = (x + sin x)/2 rises strictly, though its slope vanishes at pi, 3 pi, ...
-    touching = (x - sin(x)) / 2
-    steep = proof(Eq(diff(touching, x), (1 - cos(x)) / 2))
-    return differs_if(enough and steep)
+    slope = diff((x - sin(x)) / 2, x)
+    steep = proof(Eq(slope, (1 - cos(x)) / 2))
+    return differs_if(enough and needed and steep and slope.subs(x, pi) == 1)
 
 
 def rates_stay_positive() -> Found:
@@ -202,9 +206,11 @@ def slope_of_an_increase() -> Found:
 def no_crossing_up() -> Found:
     y, value, slope = mean_value(R_I)
     enough = proof(y + value > x + R_I(x), slope > -1)
+    needed = proof(Eq(_at_first(Y + R_I(Y) - (x + R_I(x))), 1 + R_I(x).diff(x)))
     # x + R_I = x + 2 - sin x rises strictly, though its slope vanishes at 2 pi, 4 pi, ...
-    steep = proof(Eq(diff(2 - sin(x), x), -cos(x)))
-    return differs_if(enough and steep)
+    slope = diff(2 - sin(x), x)
+    steep = proof(Eq(slope, -cos(x)))
+    return differs_if(enough and needed and steep and slope.subs(x, 2 * pi) == -1)
 
 
 UP, DOWN = lam * x**-k, sigma * x**l
@@ -222,14 +228,15 @@ def binomial_fairness() -> Found:
 
 
 def binomial_crossing() -> Found:
-    s = positive("s")
+    s = positive("s")  # k, 1 - l or l - 1; x is t times where the slope is 1 or -1
     return proved(
         Eq(diff(UP, x) + 1, (x ** (k + 1) - k * lam) * x ** (-k - 1)),
+        Eq((x ** (s + 1)).subs(x, t * (s * lam) ** (1 / (s + 1))), t ** (s + 1) * s * lam),
+        proof(k * lam < x ** (k + 1), k <= 0),
         Eq(1 - diff(DOWN, x), 1 - l * sigma * x ** (l - 1)),
-        Eq((z * x**-s).subs(x, z ** (1 / s)), 1),  # z is l sigma, and l = 1 - s
+        Eq((z * x**-s).subs(x, t * z ** (1 / s)), t**-s),  # z is l sigma
         proof(l * sigma * x ** (l - 1) <= 0, l <= 0),
-        Eq(((1 + s) * sigma * x**s).subs(x, ((1 + s) * sigma) ** (-1 / s)), 1),
-        proof(k * lam < x ** (k + 1), k < 0),
+        Eq(((1 + s) * sigma * x**s).subs(x, t * ((1 + s) * sigma) ** (-1 / s)), t**s),
     )
 
 
@@ -297,11 +304,11 @@ def corners(scheme: str, cycles: int) -> np.ndarray:
 
 def cycles_to_fair() -> Found:
     found = {name: cycles_to_fairness(*one) for name, one in FAIRNESS_SCHEMES.items()}
-    good, first = True, {}
+    good, first = max(found.values()) < _CYCLES, {}
     for name in ("IIAD", "SQRT"):
         path = corners(name, found[name])
         fair = path.min(axis=1) / path.max(axis=1)
-        good &= bool(np.all(np.diff(fair[::2]) > 0) and np.all(fair[1::2] < fair[:-1:2]))
+        good &= rising(fair[::2]) and bool(np.all(fair[1::2] < fair[:-1:2]))
         first[name] = fair[:3]
     return reproduced_if(good, found, found=found, first=first)
 
@@ -481,13 +488,19 @@ def efficiency_crossing() -> Found:
     at_limit = proof(Eq(limit(generic.subs(k, s - 1), rest, 0), s / (s + 1)))
     aimd = binomial.efficiency(0, 1, BETA, W)
     last = {f"k = {a:g}": (a + 1) / (a + 2) for a in (K, 1.0, 3.0)}
-    roots = {}
+    roots, limits = {}, {}
     for a in (-0.5, 0.0, 0.5):
         excess = lambda m, a=a: binomial.efficiency_n(K, a, BETA, W, m) - aimd  # noqa: E731
-        most = 0.9999 * binomial.max_flows(a, BETA, W)
-        roots[f"l = {a:g}"] = brentq(excess, 1.0, most) / W
+        most = binomial.max_flows(a, BETA, W)
+        roots[f"l = {a:g}"] = brentq(excess, 1.0, 0.9999 * most) / W
+        limits[f"l = {a:g}"] = most / W
     return differs_if(
-        at_limit and last["k = 1"] < aimd < last["k = 3"], roots, roots=roots, last=last, aimd=aimd
+        at_limit and last["k = 1"] < aimd < last["k = 3"],
+        roots,
+        roots=roots,
+        limits=limits,
+        last=last,
+        aimd=aimd,
     )
 
 
