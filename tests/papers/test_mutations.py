@@ -493,6 +493,8 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     *((f"fast.{row}", corrections(1.0, 1e-3), AS_PRINTED) for row in ("exact_iff", "simultaneous")),
     ("fast.simultaneous", corrections(2.0), "differs"),
     ("fast.static_windows", corrections(1.0, 1e-3), "differs"),
+    ("fast.estimator_over_n", {"ratios": lambda *_: np.ones(5)}, "differs"),  # the others too
+    ("fast.stability_needs_the_clock", {"growth": lambda *_: (0.1, 0.11)}, "differs"),
     ("fast.longer_pause", {"over_others": lambda *_: 1.0}, "differs"),
     *(
         ("fast.bursts_help", {"shares": lambda _, v=v: np.array([v] * 2).T}, wanted)

@@ -108,6 +108,7 @@ def positive_theta() -> Found:
         values[f"theta = {theta:g}"] = found
         share = found * n * x0 / C + 1  # the correction is (a - 1) alpha/x0, and n^ is a (a - 1)
         flows[f"theta = {theta:g}"] = share * (share - 1)
+        good &= empties == (share * (share - 1) > (1 + _EXACT) * n)
     return reproduced_if(good, values, limit=limit, flows=flows)
 
 
@@ -246,7 +247,14 @@ def reduction_over_n() -> Found:
 
 def estimator_over_n() -> Found:
     found, values = _curve("estimator", "n")
-    return reproduced_if(off(found, 1) < _FEW, values)
+    plain, paused = (ratios(method, "n")[-1] for method in ("FAST", "rate reduction"))
+    return reproduced_if(
+        off(found, 1) < _FEW < min(plain, paused) - 1,
+        values,
+        plain=plain,
+        paused=paused,
+        last=FLOWS[-1],
+    )
 
 
 def packets() -> Found:
@@ -450,8 +458,13 @@ def stability_needs_the_clock() -> Found:
             f"{name} {found['0.95']:.4f} and {found['1.05']:.4f} 1/s "
             f"(roots {found['0.95, root']:.4f} and {found['1.05, root']:.4f})"
         )
+    agree = all(
+        off(grows, values[f"{name}, root"]) < _EXACT
+        for name, grows in values.items()
+        if not name.endswith("root")
+    )
     return reproduced_if(
-        verdicts["StaticFAST"] != verdicts["FAST"],
+        agree and verdicts["StaticFAST"] != verdicts["FAST"],
         values,
         between=between,
         shown="; ".join(shown),
