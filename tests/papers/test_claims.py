@@ -11,10 +11,11 @@ from tests.papers.rows import outcome
 # paper.
 VERDICTS = """
 ldcc: proved
-    loss_ratio path_loss loss_sum split_of_rtt num_unique penalty_concave+ gradient_of_penalty
+    loss_ratio path_loss+ loss_sum split_of_rtt num_unique penalty_concave+ gradient_of_penalty
     loss_as_price dual_conditions price_is_delay self_inflicted rate_equation derivative_term
     utility penalty penalty_shape saturation equilibrium_delay equilibrium_delay_solved larger_rate
-    rate_floor penalty_cannot_starve normalisation receiving_rate derivative_from_rates
+    other_utilities rate_floor penalty_cannot_starve+ normalisation receiving_rate
+    derivative_from_rates
     signal_of_losses loss_signal_approximation discrete_rule gain_of_a_round_trip
     supply_rates_cancel equilibrium_conditions user_storage_positive users_derivative
     users_projection routing_adjoint users_dissipation links_derivative repaired+ locally_stable+
@@ -24,7 +25,7 @@ ldcc: proved
     comparison_owd_eq normalisation_stability
 ldcc: reproduced
     queue_growth fifo_delay one_way_delay round_trip primal_dual_converges latecomers starvation
-    other_utilities below_floor similar_penalties only_losses nyquist_criterion places_in_section_v
+    below_floor similar_penalties only_losses nyquist_criterion places_in_section_v
     hops_neglected settings buffer_130 buffer_25 fig5_no_loss fig5_fair fig5_values fig6_fair
     fig10_no_loss fig10_long_flow fig10_delays fig11_long_flow fig11_mixed fig7_discrepancy
     fig8_worst fig8_extremes fig8_reached coexistence_buffers coexistence_crossing
@@ -40,16 +41,17 @@ ldcc: differs
     gain_before_the_sum* link_storage_offset* links_inequality* delayed_rate_equation delayed_queue
     stable_without_condition* loss_driven constant_delay* mixed_regime* sampled_law fig7_capacity*
     lowest_capacity* coexistence_aggressive comparison_gcc_no_rest comparison_gcc_rule*
-    comparison_gcc_varies comparison_small_capacities related_nada_consistent related_nada_new
-    no_upper_projection* threshold*
+    comparison_gcc_varies comparison_small_capacities related_nada_new no_upper_projection*
+    threshold* delayed_rates* no_queue_at_optimum gain_divided*
 ldcc: refuted
-    delayed_rates* no_queue_at_optimum delay_cannot_starve users_inequality* slope_inequality*
-    sum_of_storages* each_user_alone* gain_divided* several_bottlenecks* projection_freezes*
+    delay_cannot_starve users_inequality* slope_inequality*
+    sum_of_storages* each_user_alone* several_bottlenecks* projection_freezes*
     path_loss_as_printed*
 ldcc: not given
     penalty_curves conservatism+ frozen_against_fifo+ initial_rates fig5_settling
     propagation_vectors* coexistence_values coexistence_static* comparison_r_max
     comparison_gcc_parameters comparison_gcc_cycle related_cxtcp_coexists kilobyte*
+    related_nada_consistent
 ldcc: needs a packet-level model
     packets coexistence_packets retransmissions
 ldcc: not a fluid's question

@@ -149,11 +149,10 @@ def coexistence_aggressive() -> Found:
     bound = (w * RTT / packet) ** 2 / 2
     trip = 2 * ONE_WAY + 30 * PACKET / CAPACITY
     gap = (w / loss) ** 2 - (tcp / RTT) ** 2
-    return differs_if(
-        proof(Eq(gap, 2 * (packet / (loss * RTT)) ** 2 * (bound - loss))),
-        limit=bound.subs({w: LDCC.parameter("w"), packet: PACKET, RTT: trip}),
-        loss=sawtooth(30).loss[0],
-    )
+    limit = bound.subs({w: LDCC.parameter("w"), packet: PACKET, RTT: trip})
+    lost, (ldcc, beside_it) = sawtooth(30).loss[0].item(), mean_rates(30)
+    more = proof(Eq(gap, 2 * (packet / (loss * RTT)) ** 2 * (bound - loss)))
+    return differs_if(more and lost < limit and ldcc > beside_it, limit=limit, loss=lost)
 
 
 def coexistence_starvation() -> Found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, I, Matrix, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
+from sympy import Eq, I, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
 
 from fluidcc.links import DropTail
 from fluidcc.network import Network
@@ -33,9 +33,8 @@ _d, _z = positive("d z")
 
 
 def supply_rates_cancel() -> Found:
-    y1, y2 = symbols("y1a:c", real=True), symbols("y2a:c", real=True)
-    supplied = sum(-b * a + a * b for a, b in zip(y1, y2, strict=True))
-    return proved(Eq(supplied, 0))
+    y1, y2 = symbols("y1 y2", real=True)  # a part of the two outputs; the inputs are -y2 and y1
+    return proved(Eq(-y2 * y1 + y1 * y2, 0))
 
 
 def equilibrium_conditions() -> Found:
@@ -137,11 +136,8 @@ def slope_inequality() -> Found:
 
 
 def routing_adjoint() -> Found:
-    R, rates, delays = (
-        Matrix(rows, columns, symbols(names, real=True))
-        for rows, columns, names in ((2, 2, "r11:13 r21:23"), (2, 1, "x1:3"), (2, 1, "d1:3"))
-    )
-    return proved(Eq(rates.dot(R.T * delays), delays.dot(R * rates)))
+    crosses, rate, delay = symbols("R x d", real=True)  # a term of both double sums
+    return proved(Eq(rate * (crosses * delay), (crosses * rate) * delay))
 
 
 def users_dissipation() -> Found:
