@@ -100,14 +100,15 @@ fast: needs a packet-level model
 delay_aimd: proved
     busy_link ratchet_form threshold_between knee_independent+
 delay_aimd: reproduced
-    delay_backoff busy_with_two_round_trips vegas_queue adaptive_backoff flat_part proportional_idle
-    coexists busy_over_two_links busy_one_by_one slow_start_runs knee_utilisation knee_of_loss_based
+    delay_backoff vegas_queue adaptive_backoff flat_part proportional_idle
+    coexists busy_one_by_one slow_start_runs knee_utilisation knee_of_loss_based
     shorter_epochs knee_losses knee_of_any_number knee_of_any_buffer synchronised+ closed_form+
     second_flow losses_below_w0 scales_and_compatible knee_delay bounded_by_largest
 delay_aimd: differs
     slow_start_threshold* slow_start_length algorithm_increase* algorithm_threshold* algorithm_cap*
     algorithm_loss_branch* table_one* coefficient* just_empties ratchet_of_one ratchet_buffer*
     ratchet_of_ten drains rtt_unfairness slow_start_exit rise_epochs* converges* flat_part_alters
+    busy_with_two_round_trips busy_over_two_links
 delay_aimd: refuted
     increase_minimum*
 delay_aimd: not given

@@ -258,7 +258,8 @@ def bounded_by_largest() -> Found:
 def second_flow() -> Found:
     _, windows = fig8(0.9)
     gap = np.abs(windows[:, 0] - windows[:, 1]) / windows.sum(axis=1)
-    return reproduced_if(falling(gap), first=gap[0], last=gap[-1], gap=gap)
+    good = falling(gap) and gap[-1] < 0.1 * gap[0]
+    return reproduced_if(good, first=gap[0], last=gap[-1], gap=gap)
 
 
 def testbed() -> Found:
