@@ -143,10 +143,6 @@ def _hasty(at: Layout) -> list[str]:
         if late:
             worst = max(late, key=late.__getitem__)
             more = f" (and so for {len(late) - 1} more)" if len(late) > 1 else ""
-            own = {*law.params} & period.free_symbols
-            larger = " and ".join(
-                sorted(plain(z) for z in own if period.subs({**law.params, z: z}).has(z))
-            )
             kept = {z: period.subs({**law.params, z: z}) for z in law.params}
             larger = " and ".join(sorted(plain(z) for z, f in kept.items() if f.has(z)))
             said.append(

@@ -13,6 +13,7 @@ from fluidcc.base.errors import Undecided, Unsupported
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.compiled.zeros import (
     LEVEL,
+    ROUNDING,
     WIDE,
     WIDEST,
     right_of_axis,
@@ -116,6 +117,8 @@ def count_right(of: Search) -> RootCount:
     for attempt in range(4):
         if attempt or not of.effort:
             of.improve(6 + 4 * attempt + missing, reach=max(8.0 * attempt, 4.0 * missing))
+        if missing:
+            of.add_along_axis(top)
         try:
             found = _compare(of, top, 1.0 + attempt)
         except (OnContour, Undecided) as raised:
@@ -177,10 +180,12 @@ def _compare(of: Search, top: float, density: float) -> RootCount | int:
     exact = np.where(on_axis, 1j * every.imag, every)
     path = half_box(0.0, top, top, axis, size if len(axis) else 0.0)
     turns = -2 * winding(of.pencil, path, exact, density)
-    missing = round(turns)
+    missing, far = round(turns), 0
     if abs(turns - missing) > 0.02:
         raise OnContour(f"the argument does not close: {turns:.4f} turns")
-    if not missing and len(axis):  # left of those on the axis no other is passed
+    if missing > 0 and _all_known_near_axis(of, top, exact, density):
+        missing, far = 0, missing  # those of a long chain, which are right of it for certain
+    elif not missing and len(axis):  # left of those on the axis no other is passed
         line = 0.5 * max(others.real.max(initial=-1.0, where=others.real < 0), of.essential)
         missing = of.missing((max(float(line), -WIDEST), top, 0.0, top), density)
     if missing:
@@ -188,14 +193,25 @@ def _compare(of: Search, top: float, density: float) -> RootCount | int:
     by_roots = int(right.sum())
     unit = of.pencil.time
     return RootCount(
-        by_roots,
+        by_roots + far,
         int((on_axis & ~at_zero).sum()),
         int(at_zero.sum()),
-        by_roots,
+        by_roots + far,
         by_roots,
         every[on_axis | right] / unit,
         LEVEL,
     )
+
+
+def _all_known_near_axis(of: Search, top: float, known: Complex, density: float) -> bool:
+    """Whether no root that is not known lies between two lines on either side of the axis."""
+    start, height = max(LEVEL * of.slowest, ROUNDING), min(top, WIDEST / WIDE)
+    turns = []
+    for sign in (-1.0, 1.0):
+        aside = sign * (start + WIDE * height)
+        path = [sign * start, complex(aside, height), complex(aside, top), complex(top, top), top]
+        turns.append(winding(of.pencil, np.array(path, complex), known, density))
+    return abs(turns[0] - turns[1]) < 0.02
 
 
 # --- Roots of many systems of one shape, each counted by itself, in compiled loops ----------------

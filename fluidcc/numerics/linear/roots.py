@@ -106,6 +106,9 @@ FEW = 6
 units of frequency.
 """
 
+MOST_STARTS = 4000
+"""Points of the axis from which roots near it are looked for."""
+
 PEAKS = 6
 """Frequencies near which roots are looked for, where the argument turns fastest."""
 
@@ -311,6 +314,14 @@ class Search:
         if self.effort:
             s, size = newton(self.pencil, guesses, self.known(), 40)
             self.add(s[(size < 1e-8) & (s.imag > -1e-6)])
+
+    def add_along_axis(self, top: float) -> None:
+        """Look for the roots nearest the axis, which decide, by Newton's iteration from points of
+        it: of a long chain they are few, and the others are far to the right.
+        """
+        omega = np.linspace(0.0, top, int(min(top + 2, MOST_STARTS)))
+        s, size = newton(self.pencil, (1j * omega).astype(complex), self.known(), 40)
+        self.add(s[(size < 1e-8) & (s.imag > -1e-6)])
 
     def _peaks(self, frequency: float) -> Floats:
         """Where the argument of the determinant turns fastest along the axis."""

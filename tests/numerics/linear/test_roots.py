@@ -143,6 +143,17 @@ def test_many_unstable_roots_are_counted_and_found(
     assert len(np.unique(np.round(count.roots * tau, 6))) == unstable
 
 
+@pytest.mark.parametrize(("gain", "tau"), [(500.0, 0.6), (900.0, 0.2)])
+def test_a_long_chain_of_a_short_delay_is_counted(gain: float, tau: float) -> None:
+    """Several of its roots are near the axis; not all of the others were found, and a verdict that
+    was certain was refused.
+    """
+    near, far = np.array([[gain / tau, 1e-9], [0.0, 0.0]]), np.array([[0.0, 0.0], [1e-9, -0.1]])
+    count = fc.DelayLTI.retarded(np.zeros((2, 2)), (near, tau), (far, 1.0)).count_unstable()
+    exact = int((lambertw(gain, np.arange(-400, 401)).real > 0).sum())
+    assert (count.unstable, count.marginal, count.at_zero) == (exact, 0, 0)
+
+
 def test_compiled_code_is_left_between_guesses_where_many_roots_are_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
