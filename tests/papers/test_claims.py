@@ -122,13 +122,13 @@ ecf: reproduced
     ecf_margins+ without_adaptation
     shares started excited sawtooth slow_tfrc set_points dccp_drops tfrc_drops inner_drops overheads
 ecf: rebuilt
-    far_sources control truncated filtered gains measured_rate wanted_rate wanted_rate_late
+    far_sources control truncated filtered measured_rate wanted_rate wanted_rate_late
     scheduler decrease_and_increase source period_of_v1 window
 ecf: differs
     converges period_of_v2* red_margins frames ecf_delay ecf_jitter utilisation red_delay late_ones
-    poisson_fairness tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red tcp_queue
+    poisson_fairness tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red
 ecf: not given
-    report_period increase_limit stall* tfrc_shares
+    report_period increase_limit stall* tfrc_shares gains tcp_queue
 ecf: needs a packet-level model
     granularity drop_ratios dccp_fairness messages
 ecf: not a fluid's question
