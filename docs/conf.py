@@ -17,8 +17,9 @@ import pages
 
 import fluidcc
 
-# The kernels of pages draw into the page, whatever backend the shell has chosen, as CI does.
+# The kernels of pages draw into the page, as SVG, whatever backend the shell has chosen, as CI does.
 os.environ.pop("MPLBACKEND", None)
+os.environ["IPYTHONDIR"] = str(pages.MADE / "ipython")
 
 project = "fluidcc"
 author = "the fluidcc authors"
@@ -34,8 +35,9 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
-myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath"]
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath", "substitution"]
 myst_heading_anchors = 3
+myst_substitutions = pages.counts()
 # Formulas between dollars in what a cell returns as HTML, such as `fc.prove(fc.LDCC)`.
 myst_mathjax_classes = "tex2jax_process|mathjax_process|math|output_area|text_html"
 mathjax3_config = {"tex": {"inlineMath": [["\\(", "\\)"], ["$", "$"]]}}
@@ -56,6 +58,7 @@ napoleon_type_aliases = {kind.__name__: pages.path(kind) for kind in pages.RESUL
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"fluidcc {version}"
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_js_files = ["verdicts.js"]
 html_css_files = ["fluidcc.css"]

@@ -100,8 +100,11 @@ RESULTS = {
 def write() -> None:
     """Write all pages anew."""
     shutil.rmtree(MADE, ignore_errors=True)
-    for folder in ("models", "papers", "notebooks", "api"):
+    kernel = MADE / "ipython" / "profile_default"
+    for folder in ("models", "papers", "notebooks", "api", kernel):
         (MADE / folder).mkdir(parents=True)
+    svg = 'c.InlineBackend.figure_formats = {"svg"}\n'
+    (kernel / "ipython_kernel_config.py").write_text(svg, "utf-8")
     models()
     vocabulary()
     passivity()
@@ -110,6 +113,17 @@ def write() -> None:
     errata()
     bibliography()
     api()
+
+
+def counts() -> dict[str, str]:
+    """Return the numbers that pages say, such as ``{{ laws }}``, as they are now."""
+    claims = (ROOT / "figures" / "claims.md").read_text("utf-8")
+    return {
+        "laws": str(len({*sources.__all__, *links.__all__})),
+        "papers": str(len(PAPERS)),
+        "claims": found[1] if (found := re.search(r"(\d+) claims", claims)) else "",
+        "refuted": found[1] if (found := re.search(r"(\d+) refuted", claims)) else "",
+    }
 
 
 def page(path: str, *parts: str) -> None:

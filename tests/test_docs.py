@@ -113,3 +113,18 @@ def test_pages_are_code_that_parses_and_stand_in_a_list() -> None:
             ast.parse("\n".join(x for x in cell.split("\n") if not x.startswith(":")))
         if page.name != "index.md":
             assert page.relative_to(DOCS).with_suffix("").as_posix() in listed
+
+
+def test_the_numbers_of_the_front_page_are_counted() -> None:
+    named = set(re.findall(r"\{\{ (\w+) \}\}", (DOCS / "index.md").read_text("utf-8")))
+    counts = made.counts()
+    assert named == {*counts}
+    assert counts["laws"] == str(len(LAWS))
+    assert all(number.isdigit() for number in counts.values())
+
+
+def test_the_gallery_has_twenty_pictures() -> None:
+    text = (DOCS / "gallery.md").read_text("utf-8")
+    sections = text.split("\n## ")[1:]
+    assert len(sections) == 20
+    assert all(section.count("```{code-cell}") == 1 for section in sections)

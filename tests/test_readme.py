@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc import links, sources
 from fluidcc.cli import main
 from fluidcc.cli.parser import make_parser
 from fluidcc.sweeps.files import _NEEDED, _OF_SWEEP, _OWN
@@ -20,6 +21,15 @@ README, SHELL = ROOT / "README.md", ROOT / "docs" / "command_line.md"
 
 def blocks(file: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", file.read_text(), flags=re.M | re.S)
+
+
+def test_its_numbers_are_those_of_the_library() -> None:
+    """Of claims only the refuted ones to the last: rows are added now and then."""
+    text, claims = README.read_text(), (ROOT / "figures" / "claims.md").read_text()
+    assert re.findall(r"(\d+) are ready", text) == [str(len({*sources.__all__, *links.__all__}))]
+    ((some, refuted),) = re.findall(r"some (\d+) in five papers (\d+) are\s+refuted", text)
+    assert refuted == re.findall(r"(\d+) refuted", claims)[0]
+    assert int(some) == round(int(re.findall(r"(\d+) claims", claims)[0]), -1)
 
 
 def test_the_tour_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,8 +190,8 @@ def _legend(ax: Axes, legend: bool | str, place: dict[str, Any]) -> int:
         columns = int(np.clip(ax.figure.bbox.width / ax.figure.dpi * 72 / widest, 1, len(pairs)))
         rows = -(-len(pairs) // columns)
         options |= {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
-    elif len(pairs) == 1:
-        options["loc"] = "best"  # a column beside the axes for one name is a waste
+    elif len(pairs) == len(ax.figure.axes) == 1:  # a column for one name is a waste
+        options["loc"] = "best"
     else:
         options |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02)}
     ax.legend([h for _, h in pairs], [n for n, _ in pairs], **options)
