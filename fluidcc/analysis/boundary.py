@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.change import (
+    Lost,
     Parameter,
     abscissa,
     at_value,
@@ -21,8 +22,9 @@ from fluidcc.analysis.change import (
     parameter,
     range_of,
     root_slopes,
+    same_queues,
 )
-from fluidcc.analysis.point import BUSY, FULL, PASS, Point, at_numbers, operating_point
+from fluidcc.analysis.point import Point, at_numbers, operating_point
 from fluidcc.base.arguments import explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
@@ -252,9 +254,9 @@ def stability_boundary(
     Returns
     -------
     Boundary, or BoundaryCurve with `along`
-        To 1e-9, by Newton's method on the characteristic equation with the exact derivative of the
-        root. It has the frequency, the network at any value, and with `Boundary.onset` whether the
-        Hopf point is super- or subcritical.
+        To 1e-9, by Newton's method on the real part of the root. It has the frequency, the
+        network at any value, and with `Boundary.onset` whether the Hopf point is super- or
+        subcritical.
 
     Raises
     ------
@@ -343,7 +345,7 @@ def refine(point: Point, turned: Parameter, inside: float, outside: float) -> Bo
     point = at_value(at["point"], [(turned, value)])
     root, mode = abscissa(point)
     for _ in range(NEWTON):
-        root, (slope,) = root_slopes(point, mode, root, [turned])
+        root, (slope,) = root_slopes(point, mode, root, [(turned, value)])
         new = min(max(value - root.real / slope.real, ends[0]), ends[1])
         settled, value = abs(new - value) <= 1e-12 * abs(value), new
         point = at_value(point, [(turned, value)])
@@ -466,7 +468,8 @@ class _Curve:
         self.start = self._place(at, start.point, complex(0.0, start.frequency))
 
     def _place(self, at: Floats, point: Point, near: complex) -> _Place:
-        root, slopes = root_slopes(point, self.mode, near, self.turned)
+        by = list(zip(self.turned, np.exp(at).tolist(), strict=True))
+        root, slopes = root_slopes(point, self.mode, near, by)
         return _Place(at, point, root, np.real(slopes) * np.exp(at))
 
     def half(self, sense: float) -> tuple[list[Any], str]:
@@ -516,7 +519,7 @@ class _Curve:
             if beyond is None:
                 return found, edge is not None
             edge = ahead, across = beyond
-        raise _Lost("the curve could not be followed into a corner of the bounds")
+        raise Lost("the curve could not be followed into a corner of the bounds")
 
     def _edge(self, at: Floats, ahead: Floats) -> tuple[Floats, Floats] | None:
         """Where the way from `at` leaves the box, and across which axis; None if it does not."""
@@ -538,7 +541,7 @@ class _Curve:
         for _ in range(8):
             turned = [(k, float(np.exp(v))) for k, v in zip(self.turned, u, strict=True)]
             point = at_value(here.point, turned)
-            _same_queues(here.point, point)
+            same_queues(here.point, point)
             before, here = here.root, self._place(u, point, here.root)
             if abs(here.root - before) > 0.5 * (abs(before) + 0.1):
                 break
@@ -550,19 +553,4 @@ class _Curve:
                 return here._replace(at=u)
             if np.max(np.abs(move)) > 2 * step:
                 break
-        raise _Lost("the curve could not be followed")
-
-
-def _same_queues(before: Point, after: Point) -> None:
-    """Refuse a step on which a queue begins or ends, as the network is another one then."""
-    state = {PASS: "empty", BUSY: "busy", FULL: "full"}
-    for link, was, became in zip(before.links, before.mode, after.mode, strict=True):
-        if was != became:
-            raise _Lost(
-                f"the queue of link {link.name!r} is no longer {state[int(was)]} but "
-                f"{state[int(became)]}"
-            )
-
-
-class _Lost(FluidccError):
-    """A step of the continuation failed; a shorter one may not."""
+        raise Lost("the curve could not be followed")

@@ -1,56 +1,41 @@
 """How a network's operating point, roots and margins change with its parameters.
 
-The derivatives are exact, by a complex step through everything. The equilibrium moves as the
-implicit function theorem says: with F(X, p) = 0 the conditions of an equilibrium, dX/dp =
--(dF/dX)^-1 dF/dp. Every part of F and of the matrices is analytic on its branch. An imaginary step
-far below rounding leaves the real parts alone, and the imaginary parts are the derivatives, to
-rounding.
+Derivatives are differences over points near by, each with an equilibrium of its own: of second
+order on each side, which must agree.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import (
-    STEP,
-    accounts,
-    complex_of,
-    conditions,
     free_directions,
     polish,
-    put_queue,
-    residual,
-    root_form,
-    shifted,
     without_zeros,
 )
-from fluidcc.analysis.point import FULL, Point, at_numbers
-from fluidcc.analysis.wiring import ARRAYS, Matrices, deviation, deviations, wire
+from fluidcc.analysis.point import BUSY, FULL, PASS, Lags, Point, at_numbers
+from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
 from fluidcc.base.arguments import shown
-from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, SolverError, UnknownName
+from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, UnknownName
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable
-from fluidcc.base.units import to_si
+from fluidcc.base.units import dimension, to_si
+from fluidcc.laws.steady import trackers
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import is_list, near
-from fluidcc.network.wired import Wired
-from fluidcc.symbols import c, e_b, plain, q_max
+from fluidcc.symbols import plain
 
-if TYPE_CHECKING:
-    pass
-
-T = TypeVar("T")
-
-EVENED = 12
-"""Times that rows and columns are evened out; each halves what their sizes differ by, as powers."""
+NEARBY = 1e-5
+"""Relative change of a parameter between points of which differences are taken."""
+CORNER = 1e-3
 ZERO = 1e-6
 """Modulus, in one over the longest delay, below which a root that ought to be zero counts as
 zero.
@@ -177,103 +162,96 @@ def at_value(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Point:
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-def renumbered(point: Point, given: Parameters) -> Point:
-    """The point, in complex numbers, with what is set in `given`, its network with other numbers;
-    the equilibrium is as it was.
+def derivative(
+    point: Point,
+    p: Parameter,
+    value: float,
+    of: Callable[[Point], Any],
+    now: Any,
+    corner: float = CORNER,
+) -> NDArray[np.float64]:
+    """The total derivative by a parameter of some real numbers, each NaN where it has a corner.
+
+    Parameters
+    ----------
+    point : Point
+        Where the parameter has its `value`.
+    p : Parameter
+    value : float
+    of : function
+        Gives the numbers at a point.
+    now : array
+        What it gives here.
+    corner : float
+        Relative difference of the derivatives from both sides beyond which there is none.
     """
-    new = complex_of(point)
-    wired = Wired(given, point.at, tuple(f.names for f in point.classes))
-    for l, link in enumerate(wired.links):
-        if given.touches("link", link.name):
-            own = wired.link(l)
-            new.delay[l] = given.link(link.name, 1.0)[1]
-            new.c[l], new.q_max[l] = own[c], own[q_max]
-            new.lp[l][:] = [own[s] for s in link.law.params]
-            if point.mode[l] == FULL:
-                new.q[l] = new.q_max[l]
-                put_queue(new, l, new.q[l])
-    for k, f in enumerate(point.classes):
-        own = wired.flow(k, f.spec.law)
-        new.access[k], new.back[k] = wired.delays[k][0], own[e_b]
-        if given.touches("flow", f.name):
-            new.p[k][:] = [own[s] for s in f.spec.law.params]
-    return new
+    step = NEARBY * (abs(value) or _scale(point, p.units))
+    near: list[Any] = []
+    sides: list[Any] = []
+    for h in (step, -step):
+        try:
+            there = [at_value(point, [(p, value + k * h)]) for k in (1, 2)]
+            for at in there:
+                same_queues(point, at)
+            found = [of(at) for at in there]
+        except FluidccError as error:  # a bound of the parameter, or a switching surface
+            why = error
+            continue
+        with np.errstate(invalid="ignore"):  # of margins that are infinite
+            one, two = np.subtract(found, now)
+        near.append((8 * one - two) / (6 * h))
+        sides.append((4 * one - two) / (2 * h))
+    if not sides:
+        raise why
+    apart = np.abs(sides[0] - sides[-1])
+    size = np.maximum(np.abs(sides[0]), np.abs(now) * NEARBY / step)
+    slope = sides[0] if len(sides) < 2 else np.mean(near, axis=0)
+    return np.where(apart <= corner * size, slope, np.nan)
 
 
-class Response:
-    """How the equilibrium at a point answers to each parameter."""
-
-    def __init__(self, point: Point) -> None:
-        self.point = point
-        self.now = {key: v for p in parameters(point) for key, v in p.settings(p.value).items()}
-        self.unknowns, self.keep, J = conditions(point, kept=True)
-        self.row, self.column = np.ones(len(J)), np.ones(J.shape[1])
-        for _ in range(EVENED):  # Ruiz's scaling, so that no unit of time or data is preferred
-            size = np.abs(J * self.row[:, None] * self.column)
-            self.row /= np.sqrt(np.maximum(size.max(axis=1), 1e-300))
-            self.column /= np.sqrt(np.maximum(size.max(axis=0), 1e-300))
-        self.J = J * self.row[:, None] * self.column
-        values = np.linalg.svd(self.J, compute_uv=False)
-        if values[-1] < 1e-13 * values[0]:
-            raise SolverError(
-                "the equilibrium is not unique (the network has redundant constraints there), so "
-                "it does not answer to parameters in one way; change a capacity or a route a "
-                "little"
+def same_queues(before: Point, after: Point) -> None:
+    """Refuse a step on which a queue begins or ends, as the network is another one then."""
+    state = {PASS: "empty", BUSY: "busy", FULL: "full"}
+    for link, was, became in zip(before.links, before.mode, after.mode, strict=True):
+        if was != became:
+            raise Lost(
+                f"the queue of link {link.name!r} is no longer {state[int(was)]} but "
+                f"{state[int(became)]}"
             )
 
-    def step(self, F: Any) -> NDArray[np.float64]:
-        """Newton's step from conditions F."""
-        return np.asarray(
-            -self.column * np.linalg.solve(self.J, self.row * np.asarray(F)[self.keep])
-        )
 
-    def to(self, p: Parameter) -> Point:
-        """The point, complex: its imaginary parts are `STEP` times the total derivatives by that
-        parameter.
-        """
-        step = {key: self.now[key] + 1j * STEP for key in p.settings(None)}
-        new = renumbered(self.point, _with(self.point, step))
-        move = STEP * self.step(residual(new, kept=True).imag / STEP)
-        return shifted(new, self.unknowns, 1j * move)
+class Lost(FluidccError):
+    """A step of the continuation failed; a shorter one may not."""
 
 
-def split(m: Matrices) -> tuple[Matrices, Matrices]:
-    """The matrices of a complex point, and their derivatives."""
-    value = {name: np.real(getattr(m, name)) for name in ARRAYS}
-    slope = {name: np.imag(getattr(m, name)) / STEP for name in ARRAYS}
-    return replace(m, **value), replace(m, **slope)
+def _scale(point: Point, units: str) -> float:
+    """The size of a number with these units by the round trip, the capacity and the packets of a
+    network.
+    """
+    unit, trip, size = dimension(units), float(np.max(Lags(point).trip)), float(point.packet.max())
+    data = float(point.c.max()) * trip
+    return trip**unit.s * data**unit.bit * (data / size) ** unit.packet
 
 
 def root_slopes(
-    point: Point, mode: str, near: complex, by: Sequence[Parameter]
+    point: Point, mode: str, near: complex, by: Sequence[tuple[Parameter, float]]
 ) -> tuple[complex, list[complex]]:
-    """The root next to `near`, polished, and its derivatives by each parameter."""
-    build = builder(point, mode)
-    matrices = build(point)
-    root = polish(matrices, near)
-    answer, form = Response(point), with_channels(matrices, lambda m: root_form(m, root))
-    both = (split(build(answer.to(p))) for p in by)
-    return root, [form(base).root_by(change) for base, change in both]
+    """The root next to `near`, polished, and its derivatives by each parameter, at its value."""
+
+    def root_at(at: Point) -> Any:
+        found = polish(matrices_of(at, mode), near)
+        return np.array([found.real, found.imag])
+
+    now = root_at(point)
+    slopes = [complex(*derivative(point, p, value, root_at, now, math.inf)) for p, value in by]
+    return complex(*now), slopes
 
 
-def with_channels(matrices: Matrices, make: Callable[[Matrices], T]) -> Callable[[Matrices], T]:
-    """What `make` says of matrices, kept for those with the channels of the first ones.
-
-    A coefficient that is exactly zero at a point has no channel there, and may have one where a
-    parameter moves.
-    """
-    usual = make(matrices)
-    return lambda m: usual if len(m.delays) == len(matrices.delays) else make(m)
-
-
-def builder(point: Point, mode: str) -> Callable[[Point], Matrices]:
-    """The function from a point to the matrices of a system of it, with channels that do not
-    merge.
-    """
-    labels = [f.label for f in point.classes]
+def matrices_of(point: Point, mode: str) -> Matrices:
+    """The closed loop at a point, or the differences among the flows of a class."""
     if mode == "loop":
-        return lambda at: wire(at, merge=False)
-    return lambda at: deviation(at, labels.index(mode))
+        return wire(point)
+    return deviation(point, [f.label for f in point.classes].index(mode))
 
 
 def abscissa(point: Point) -> tuple[complex, str]:
@@ -294,7 +272,8 @@ def abscissa(point: Point) -> tuple[complex, str]:
 
 def _on_account(point: Point, name: str) -> int:
     """How many states of a system keep account of what is under way."""
-    return sum(len(accounts(f.spec.law)) for f in point.classes if name in ("loop", f.label))
+    of = (trackers(f.spec.law) for f in point.classes if name in ("loop", f.label))
+    return sum(kept.data != 0 == kept.delay for own in of for kept in own.values())
 
 
 def _rightmost(system: LinearNetwork, zeros: int) -> complex:

@@ -5,7 +5,7 @@ one to the other; and of roots at zero the continuum of equilibria behind them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from fluidcc.analysis.point import (
     BUSY,
     LISTS,
     NUMBERS,
-    LawGroup,
     arrivals,
     flows_of,
     link_outputs,
@@ -28,11 +27,10 @@ from fluidcc.analysis.wiring import Matrices, deviations, sources, whole, wire
 from fluidcc.base.errors import SolverError, warn
 from fluidcc.base.tables import InTable
 from fluidcc.laws.steady import trackers
-from fluidcc.symbols import SOURCE_INPUTS, e, packet, plain
+from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
-    from fluidcc.laws import Law
     from fluidcc.numerics.linear.count import RootCount
 
 Complex = NDArray[np.complex128]
@@ -41,20 +39,13 @@ STEP = 1e-40
 """The imaginary step of derivatives, far below rounding."""
 
 
-def _weighted(m: Matrices, s: complex) -> Any:
-    """All matrices in one, where its ports begin and end, and the factors of its rows in P(s): -1
-    of states, 1 of ports, -exp(-s tau) of channels.
-    """
-    M, n, K = whole(m)
-    return M, n, K, np.concatenate((-np.ones(n), np.ones(K - n), -np.exp(-s * m.delays)))
-
-
 def _pencil(m: Matrices, s: complex) -> tuple[Complex, Complex]:
     """P(s) on states, ports and what the channels deliver, and its derivative by s.
 
     Its rows are (s - A, -B) of states, (C, D) of ports, (0, 1) - exp(-s tau) (C, D) of channels.
     """
-    M, n, K, factor = _weighted(m, s)
+    M, n, K = whole(m)
+    factor = np.concatenate((-np.ones(n), np.ones(K - n), -np.exp(-s * m.delays)))
     own, by_s, change = np.zeros((3, len(M)), complex)
     own[:n], own[K:], by_s[:n] = s, 1.0, 1.0
     change[K:] = -factor[K:] * m.delays
@@ -65,30 +56,6 @@ def _places(m: Matrices) -> tuple[Any, Any]:
     """Where in the pencil the states and channels are, and where the ports."""
     n, p = len(m.states), len(m.inputs)
     return np.r_[:n, n + p : n + p + len(m.delays)], np.arange(n, n + p)
-
-
-class Form:
-    """The bilinear form left' P(s) right of two vectors that stand still, and how it changes.
-
-    Attributes
-    ----------
-    by_s : complex
-        Its derivative by s.
-    """
-
-    def __init__(self, m: Matrices, s: complex, left: Complex, right: Complex) -> None:
-        M, n, K, factor = _weighted(m, s)
-        self._left, self._right, self._s = left * factor, right, s
-        self._late = -self._left[K:] * (M[K:] @ right)
-        self.by_s = left[:n] @ right[:n] + self._late @ m.delays
-
-    def by(self, d: Matrices) -> complex:
-        """Its derivative where the matrices change by `d`."""
-        return complex(self._left @ (whole(d)[0] @ self._right) + self._s * self._late @ d.delays)
-
-    def root_by(self, d: Matrices) -> complex:
-        """How a root moves with `d`, if this is the form of its null vectors, which stays 0."""
-        return complex(-self.by(d) / self.by_s)
 
 
 def _scaled(P: Complex) -> tuple[Complex, Any, Any]:
@@ -148,29 +115,6 @@ def polish(m: Matrices, s: complex, tolerance: float = 1e-14) -> complex:
     if abs(step) <= 1e-9 * max(1e-4 * unit, abs(s)):  # as near as rounding lets it
         return s
     raise SolverError(f"the root near {s:.6g} 1/s is not simple, or could not be followed")
-
-
-def root_form(m: Matrices, s: complex) -> Form:
-    """The form of the null vectors of P at a simple root."""
-    rest, ports = _places(m)
-    both = np.zeros((2, len(rest) + len(ports)), complex)
-    both[:, rest] = null_vectors(m, s)
-    return Form(m, s, *both)
-
-
-def response(m: Matrices, s: complex) -> tuple[Complex, Complex, Complex]:
-    """The transfer matrix at s, and the matrices left and right for which it is left P(s) right.
-
-    To first order it changes as that does with both held.
-    """
-    rest, ports = _places(m)
-    P = _pencil(m, s)[0]
-    inner, row, column = _scaled(P[np.ix_(rest, rest)])
-    left, right = np.zeros((2, len(ports), len(P)), complex)
-    left[:, ports] = right[:, ports] = np.eye(len(ports))
-    left[:, rest] = -row * np.linalg.solve(inner.T, column[:, None] * P[np.ix_(ports, rest)].T).T
-    right[:, rest] = -column * np.linalg.solve(inner, row[:, None] * P[np.ix_(rest, ports)]).T
-    return left @ P @ right.T, left, right.T
 
 
 # --- what moves at a root -------------------------------------------------------------------------
@@ -366,7 +310,7 @@ def left_out(
     if sum(not d.among for d in found) != zeros.get("", 0):
         found = tuple(d for d in found if d.among)
     explained = {d.among for d in found}
-    told = [d for d in found if not _by_account(point, d)]
+    told = choices(point, found)
     if told:
         total = sum(d.multiplicity for d in told)
         warn(
@@ -378,10 +322,14 @@ def left_out(
     return found, {name: n for name, n in zeros.items() if name in explained}
 
 
-def _by_account(point: Point, direction: FreeDirection) -> bool:
-    """Whether a direction is that of data under way, which a state only keeps account of: no
-    choice of equilibria.
+def choices(point: Point, free: Iterable[FreeDirection]) -> list[FreeDirection]:
+    """Those of the directions that are a choice of equilibria, and not of the data under way that
+    a state only keeps account of.
     """
+    return [d for d in free if not _by_account(point, d)]
+
+
+def _by_account(point: Point, direction: FreeDirection) -> bool:
     for f in point.classes:
         states = {plain(z) for z, account in trackers(f.spec.law).items() if account.data != 0}
         if states and (
@@ -479,18 +427,13 @@ def _named(point: Point, unknowns: Any, move: Any) -> dict[str, float]:
 # --- the unknowns and conditions of an equilibrium, in one order ---------------------------------
 
 
-def residual(point: Point, kept: bool = False) -> Any:
-    """What vanishes at an equilibrium, one entry an unknown of `_slots`, in its order.
-
-    A state that keeps account of what is under way stands still wherever the rate does, which
-    leaves it open. With `kept` it is right: a rate x has x RTT under way.
-    """
+def residual(point: Point) -> Any:
+    """What vanishes at an equilibrium, one entry an unknown of `_slots`, in its order."""
     parts = []
     flows, links = flows_of(point), links_of(point)
     for g in flows.groups:
         found = flows.at(g)
-        flow = _on_account(point, g, flows.u, found.flow) if kept else found.flow
-        parts.append(flow[g.free])
+        parts.append(found.flow[g.free])
         parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
     parts.append(arrivals(point) - point.y)
     let_in = point.y * (1 - link_outputs(point)["drop"])
@@ -500,34 +443,6 @@ def residual(point: Point, kept: bool = False) -> Any:
         if own.any():
             parts.append(links.at(g).flow[own])
     return np.concatenate([np.ravel(part) for part in parts])
-
-
-def accounts(law: Law) -> dict[int, Any]:
-    """The states of a law that keep account of what is under way, by place, and what they show
-    for each bit of it.
-    """
-    found = trackers(law)
-    return {
-        i: found[z].data
-        for i, z in enumerate(law.states)
-        if z in found and found[z].data != 0 and found[z].delay == 0
-    }
-
-
-def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
-    """The derivatives of the states of a group, but for those on account what they are off by
-    [packet].
-    """
-    own = accounts(g.law)
-    if not own:
-        return flow
-    flow = np.array(flow, np.result_type(flow, *point.z, point.x))
-    for j, k in enumerate(g.members):
-        trip = u[SOURCE_INPUTS.index(e)][k] + point.back[k]
-        for i, data in own.items():
-            share = float(data.xreplace({packet: float(np.real(point.packet[k]))}))
-            flow[i, j] = point.z[k][i] - share * point.x[k] * trip
-    return flow
 
 
 def _slots(point: Point) -> list[tuple[str, int, int]]:
@@ -545,30 +460,36 @@ def _slots(point: Point) -> list[tuple[str, int, int]]:
 
 def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point:
     """The point with its unknowns changed by `step`, which may be complex."""
-    new = _copied(point, lambda v: np.array(v, np.result_type(v, np.asarray(step))))
+
+    def copy(v: Any) -> Any:
+        return np.array(v, np.result_type(v, np.asarray(step)))
+
+    new = point.changed(
+        **{name: copy(getattr(point, name)) for name in ("count", *NUMBERS)},
+        **{name: [copy(v) for v in getattr(point, name)] for name in LISTS},
+    )
     for (kind, i, j), value in zip(slots, step, strict=True):
         if kind in ("z", "v"):
             getattr(new, kind)[i][j] += value
         else:
             getattr(new, kind)[i] += value
             if kind == "q":
-                put_queue(new, i, new.q[i])
+                law: Any = new.links[i].law
+                new.v[i][law.states.index(law.queue)] = new.q[i]
     return new
 
 
 def conditions(
-    point: Point, kept: bool = False
+    point: Point,
 ) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
-    """The unknowns that are not trackers, the conditions that go with them, and dF/dX; `kept` as
-    for `residual`.
-    """
+    """The unknowns that are not trackers, the conditions that go with them, and dF/dX."""
     idle = {name for s in sources(point) for name in s.trackers}
     slots = _slots(point)
     keep = np.array([_name(point, slot) not in idle for slot in slots])
     unknowns = [slot for slot, wanted in zip(slots, keep, strict=True) if wanted]
     J = np.empty((len(unknowns), len(unknowns)))
     for column, slot in enumerate(unknowns):
-        J[:, column] = residual(shifted(point, [slot], [1j * STEP]), kept).imag[keep] / STEP
+        J[:, column] = residual(shifted(point, [slot], [1j * STEP])).imag[keep] / STEP
     return unknowns, keep, J
 
 
@@ -581,20 +502,3 @@ def _name(point: Point, slot: tuple[str, int, int]) -> str:
         return f"{point.classes[i].label}.{plain(point.classes[i].spec.law.states[j])}"
     law: Any = point.links[i].law
     return f"{point.links[i].name}.{plain(law.queue if kind == 'q' else law.states[j])}"
-
-
-def _copied(point: Point, copy: Any) -> Point:
-    """The point with each of its arrays copied by a function."""
-    numbers = {name: copy(getattr(point, name)) for name in ("count", *NUMBERS)}
-    return point.changed(
-        **numbers, **{name: [copy(v) for v in getattr(point, name)] for name in LISTS}
-    )
-
-
-def complex_of(point: Point) -> Point:
-    return _copied(point, lambda v: np.array(v, complex))
-
-
-def put_queue(point: Point, l: int, value: Any) -> None:
-    law: Any = point.links[l].law
-    point.v[l][law.states.index(law.queue)] = value

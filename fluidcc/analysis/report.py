@@ -5,7 +5,6 @@ they rest on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,25 +15,21 @@ from numpy.typing import NDArray
 from fluidcc.analysis.change import (
     ZERO,
     Parameter,
-    Response,
-    builder,
+    derivative,
+    matrices_of,
     parameters,
-    split,
-    with_channels,
 )
 from fluidcc.analysis.linearize import Counts, LinearNetwork
 from fluidcc.analysis.modes import (
-    Form,
     Mode,
+    choices,
     fairness_mode,
     modes_of,
     polish,
-    response,
-    root_form,
     without_zeros,
 )
-from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs, with_alone
-from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
+from fluidcc.analysis.point import BUSY, FULL, Point, at_numbers, link_outputs, with_alone
+from fluidcc.analysis.wiring import all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported
 from fluidcc.base.pictures import image
@@ -63,12 +58,17 @@ QUANTITIES = {
     "decay_rate": "1/s", "frequency": "rad/s",
     **{name: unit for name, (_, unit) in MARGINS.items() if name.endswith("margin")},
 }  # fmt: skip
+CROWDED = 1e-3
+"""Relative distance of another root within which the rightmost one has no derivative."""
+_KEYS = [MARGINS[name][0] for name in QUANTITIES if name in MARGINS]
 
 
 @dataclass(frozen=True)
 class Sensitivities:
     """Total derivatives: the equilibrium moves with the parameter. Those of a margin that is
-    infinite are NaN, and those of all margins where the network is not stable.
+    infinite are NaN, or that has a corner there, as where two crossings bound it alike; those of
+    the root where another one is within a thousandth of it; and those of all margins where the
+    network is not stable.
 
     Attributes
     ----------
@@ -156,87 +156,45 @@ def _cells(values: Any, sign: str = "") -> list[str]:
 
 
 def sensitivities(report: StabilityReport) -> Sensitivities:
-    """The derivatives of a report's rightmost root and margins.
+    """The derivatives of a report's rightmost root and margins, by differences of points near by.
 
-    The Jacobians come from the laws, the equilibrium's motion from the implicit function theorem.
-    At a crossover the frequency moves too, as its condition demands (modulus one, or phase half a
-    turn).
+    Raises
+    ------
+    SolverError
+        If the equilibrium does not answer to parameters in one way.
     """
-    point = report.point
-    chosen = parameters(point)
-    answer = Response(point)
-    root = complex(report.rightmost_roots[0])
-    build = builder(point, report.modes[0].among or "loop")
-    matrices, margins, rows = build(point), report.margins, []
-    root = polish(matrices, root)
-    at_root = with_channels(matrices, lambda m: root_form(m, root))
-    at_crossings = with_channels(
-        _opened(point), lambda m: [_margin_slope(m, margins, *row) for row in _SLOPES]
-    )
+    point, chosen, rows = report.point, parameters(report.point), []
+    still = choices(point, report.free)
+    if any(not d.among for d in still) or not np.allclose(
+        at_numbers(point, point.given).x, point.x, rtol=1e-6, atol=0.0
+    ):
+        raise SolverError(
+            "the equilibrium is not the only one (the network has redundant constraints there, or "
+            "several equilibria), so it does not answer to parameters in one way; change a "
+            "capacity or a route a little, and take the equilibrium that is found"
+        )
+    among, root = report.modes[0].among, complex(report.rightmost_roots[0])
+    alike = np.abs(report.rightmost_roots - root) < CROWDED * abs(root)
+    crowded = np.sum(alike) > report.counts.times[among]  # which is the first, if they move?
+    mode = among or "loop"
+    root = root if crowded else polish(matrices_of(point, mode), root)
+
+    def figures(at: Point) -> Any:
+        s = complex(math.nan) if crowded else polish(matrices_of(at, mode), root)
+        found = [-s.real, s.imag if root.imag >= 0 else -s.imag]
+        if not report.stable:
+            return np.array([*found, *[math.nan] * (len(QUANTITIES) - len(found))])
+        opened = LinearNetwork.of(at, all_flows(at, wire(at, "open")), "open")
+        margins = margins_of(opened, verdict=(True, 0))
+        return np.array([*found, *(getattr(margins, key) for key in _KEYS)])
+
+    now = figures(point)
     with Progress(len(chosen), about="sensitivities", unit="parameters") as bar:
         for k, p in enumerate(chosen):
-            moved = answer.to(p)
-            (loop, by_loop), (base, change) = split(build(moved)), split(_opened(moved))
-            ds = at_root(loop).root_by(by_loop)
-            sideways = ds.imag if root.imag >= 0 else -ds.imag
-            rows.append([-ds.real, sideways, *(slope(change) for slope in at_crossings(base))])
+            rows.append(derivative(point, p, p.value, figures, now))
             bar.reach(k + 1)
-    known = [getattr(margins, MARGINS[name][0]) for name in QUANTITIES if name in MARGINS]
-    value = [-root.real, abs(root.imag), *known]
-    return Sensitivities(tuple(chosen), np.array(value, float), np.array(rows, float))
-
-
-def _opened(point: Point) -> Matrices:
-    """The return ratio of all flows, with channels that do not merge."""
-    return all_flows(point, wire(point, "open", merge=False))
-
-
-# How margins change with a parameter, where the logarithm of an eigenvalue of L(j omega) changes by
-# `by_p` with it, and by `by_omega` with the frequency, which moves so that the crossing stays one.
-
-
-def _gain(by_p: complex, by_omega: complex, value: float, omega: float) -> float:
-    moved = -by_p.imag / by_omega.imag if omega > 0 else 0.0
-    return -value * (by_p.real + by_omega.real * moved)
-
-
-def _phase(by_p: complex, by_omega: complex, value: float, omega: float) -> float:
-    return math.degrees(by_p.imag - by_omega.imag * by_p.real / by_omega.real)
-
-
-def _delay(by_p: complex, by_omega: complex, value: float, omega: float) -> float:
-    moved = -by_p.real / by_omega.real
-    return (by_p.imag + by_omega.imag * moved - value * moved) / omega
-
-
-# Names of the margins and of their frequencies, the eigenvalue there (None: the least singular
-# value of I + L counts), and how they change.
-_SLOPES: list[tuple[str, str, Any, Any]] = [
-    ("gain", "phase_crossover", lambda value, omega: complex(-1 / value), _gain),
-    ("phase", "crossover", lambda value, omega: -np.exp(1j * math.radians(value)), _phase),
-    ("delay", "delay_crossover", lambda value, omega: -np.exp(1j * value * omega), _delay),
-    # at a minimum over frequency only the direct change counts
-    ("modulus", "modulus_frequency", None, lambda by_p, *_: by_p.real),
-]
-
-
-def _margin_slope(
-    m: Matrices, margins: Any, name: str, at: str, like: Any, slope: Any
-) -> Callable[[Matrices], float]:
-    """The derivative of a margin by a change of the matrices; NaN if it is infinite."""
-    value, omega = float(getattr(margins, name)), float(getattr(margins, at))
-    if not np.isfinite([value, omega]).all():
-        return lambda _: math.nan
-    L, left, right = response(m, 1j * omega)
-    if like:
-        values, vectors = np.linalg.eig(L)
-        k = int(np.argmin(np.abs(values - like(value, omega))))
-        own = np.linalg.inv(vectors)[k] / values[k], vectors[:, k]
-    else:
-        u, _, v = np.linalg.svd(np.eye(len(L)) + L)
-        own = u[:, -1].conj(), v[-1].conj()
-    form = Form(m, 1j * omega, own[0] @ left, right @ own[1])
-    return lambda d: slope(form.by(d), 1j * form.by_s, value, omega)
+    now[:2] = -root.real, abs(root.imag)
+    return Sensitivities(tuple(chosen), now, np.array(rows, float))
 
 
 # --- A stability report as HTML: the verdict, the numbers, and the Nyquist picture ---------------

@@ -132,7 +132,7 @@ def _nonzero(derivatives: Any, axes: int) -> NDArray[np.bool_]:
     """Where a derivative is not zero at any of the points, which lie along the axes after the
     first.
     """
-    return np.asarray((derivatives.real != 0).any(axis=tuple(range(axes, derivatives.ndim))))
+    return np.asarray((derivatives != 0).any(axis=tuple(range(axes, derivatives.ndim))))
 
 
 def _matters(value: Any) -> bool:
@@ -152,9 +152,9 @@ def _rounded(lag: Any) -> float | bytes:
     where they are one at all.
     """
     if np.ndim(lag):
-        unit = 10.0 ** np.floor(np.log10(np.maximum(np.abs(np.real(lag)), 1e-300)))
-        return (np.round(np.real(lag) / unit, 11) * unit).tobytes()
-    return float(f"{float(np.real(lag)):.12g}")
+        unit = 10.0 ** np.floor(np.log10(np.maximum(np.abs(lag), 1e-300)))
+        return (np.round(lag / unit, 11) * unit).tobytes()
+    return float(f"{float(lag):.12g}")
 
 
 def _add(to: Row, row: Row, factor: Any = 1.0) -> None:
@@ -176,8 +176,8 @@ class _Wiring:
     for them there.
     """
 
-    def __init__(self, point: Point, loop: str, merge: bool) -> None:
-        self.point, self.loop, self.merge = point, loop, merge
+    def __init__(self, point: Point, loop: str) -> None:
+        self.point, self.loop = point, loop
         self.answered = "broken" if loop == "links" else "y"
         self.rows: dict[tuple[str, int], Row] = {}
         self.asked: set[tuple[str, int]] = set()
@@ -235,13 +235,13 @@ class _Wiring:
 
     # --- signals ----------------------------------------------------------------------------------
 
-    def read(self, kind: str, i: int, lag: Any, reader: Any = None) -> Row:
+    def read(self, kind: str, i: int, lag: Any) -> Row:
         """Signal `i` of a kind as it was `lag` seconds ago."""
         if kind == "q" and i not in self.queue:
             return {}
-        if self.merge and np.all(np.abs(lag) < 1e-12 * self.longest):
+        if np.all(np.abs(lag) < 1e-12 * self.longest):
             return self.signal(kind, i)
-        return self._read(kind, i, lag, _rounded(lag) if self.merge else reader)
+        return self._read(kind, i, lag, _rounded(lag))
 
     def _read(self, kind: str, i: int, lag: Any, reader: Any) -> Row:
         key = kind, i, reader
@@ -304,20 +304,20 @@ class _Wiring:
         )  # of the latter, differences matter
         if self.point.delays == "frozen":
             if k >= 0:
-                _add(row, self.read("x", k, lag[h], (l, k)), point.count[k])
+                _add(row, self.read("x", k, lag[h]), point.count[k])
             return
         if h and point.mode[route[h - 1]] != PASS and self.trunk.get(route[h - 1]) == l:
             return  # all that leaves that link comes here: its capacity, whoever sent it
         kept = passed(point, route, self.loss)[h]
         if k >= 0:
-            _add(row, self.read("x", k, lag[h], (l, k)), point.count[k] * kept)
+            _add(row, self.read("x", k, lag[h]), point.count[k] * kept)
         for j in range(h):
             if point.mode[route[j]] != PASS:
                 factor = -rate * kept / point.y[route[j]]
-                _add(row, self.read("y", route[j], lag[h] - lag[j], (l, k, j)), factor)
+                _add(row, self.read("y", route[j], lag[h] - lag[j]), factor)
             elif self._drops(route[j]):
                 factor = -rate * kept / (1 - self.loss[route[j]])
-                _add(row, self.read("drop", route[j], lag[h] - lag[j], (l, k, j)), factor)
+                _add(row, self.read("drop", route[j], lag[h] - lag[j]), factor)
 
     @cached_property
     def trunk(self) -> dict[int, int]:
@@ -386,29 +386,25 @@ class _Wiring:
                 parts.append(("price", by_price))
             self._hop(k, h, l, [(kind, factor) for kind, factor in parts if _matters(factor)], row)
         if point.least[k] >= 0 and _matters(by_offer):
-            offer = self.read("offer", int(point.least[k]), self.lag.told[k], (k, "offer"))
+            offer = self.read("offer", int(point.least[k]), self.lag.told[k])
             _add(row, offer, by_offer)
         if _matters(by_own):
-            _add(row, self.read("x", k, self.lag.trip[k], k), by_own)
+            _add(row, self.read("x", k, self.lag.trip[k]), by_own)
 
     def _hop(self, k: int, h: int, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
         """Add what class `k` hears of hop h: on one channel where only one of its equations
         listens, and only it.
         """
         lag = self.lag.backward[k][h]
-        if (
-            len(parts) < 2
-            or not self.alone[k]
-            or (self.merge and self.readers[l, _rounded(lag)] > 1)
-        ):
+        if len(parts) < 2 or not self.alone[k] or self.readers[l, _rounded(lag)] > 1:
             for kind, factor in parts:
-                _add(row, self.read(kind, l, lag, (k, h)), factor)
+                _add(row, self.read(kind, l, lag), factor)
             return
         mix: Row = {}
         for kind, factor in parts:
             _add(mix, self.signal(kind, l), factor)
         self.rows["mix", len(self.rows)] = mix
-        _add(row, self.read("mix", len(self.rows) - 1, lag, (k, h)))
+        _add(row, self.read("mix", len(self.rows) - 1, lag))
 
     # --- states and outputs in terms of signals ---------------------------------------------------
 
@@ -528,7 +524,7 @@ def closed(m: Matrices, point: Point) -> Matrices:
 def _with_delay(m: Matrices, point: Point) -> None:
     """Refuse a system in which signals act on one another without any delay, round and round."""
     of = m.entries
-    still = np.append(np.zeros(of.n, bool), ~(np.real(of.delays) > 0).all(axis=0))
+    still = np.append(np.zeros(of.n, bool), ~(of.delays > 0).all(axis=0))
     kept = (of.row < of.n + of.k) & (of.column < of.n + of.k)
     if not of.of(kept).part(still).acyclic:
         raise _endless(point)
@@ -642,14 +638,11 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
     return [found, *(one for one in deviations(point, "open").values() if one.delays.size)]
 
 
-def wire(point: Point, loop: str = "closed", merge: bool = True) -> Matrices:
+def wire(point: Point, loop: str = "closed") -> Matrices:
     """Join the laws: the loop "closed", or open as for `fluidcc.linearize`: "open", "links" or
     "marks".
-
-    `merge` shares one channel among equal lags. Without it the channels depend on who reads alone,
-    so that points with other delays have matrices of the same shape.
     """
-    found = _Wiring(point, "open" if loop == "closed" else loop, merge).matrices()
+    found = _Wiring(point, "open" if loop == "closed" else loop).matrices()
     if loop == "closed":
         return closed(found, point)
     _with_delay(found, point)
