@@ -32,8 +32,11 @@ from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stab
 from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, beta, eta, run, w, x
 from fluidcc.papers.ldcc.common import equilibrium_of as rest_of
+from fluidcc.papers.ldcc.common import four_flows as four
 from fluidcc.papers.ldcc.common import series as slow
 from fluidcc.papers.ldcc.model import _final as last_of
+from fluidcc.papers.ldcc.model import parking
+from fluidcc.papers.ldcc.passivity import paper_storage as storage
 from fluidcc.sources import GCC, LDCC, NADA, Reno
 from fluidcc.sources import DelayAIMD as beside
 from fluidcc.symbols import RTT, c, e, e_b, edot, pi, unfold, y
@@ -336,6 +339,9 @@ def far_from_optimal(net: Any) -> Any:
     return replace(solve(net), kkt=1e-6)
 
 
+SECOND = SimpleNamespace(rtt=DataArray([1.0]), rate=DataArray([1.0]))
+
+
 def unqueued(net: Any) -> Any:
     return SimpleNamespace(rate=solve(net).rate, queueing_delay=DataArray([0.0, 0.0]))
 
@@ -433,6 +439,22 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
             ("gcc_starves", "differs"),
         )
     ),
+    *(
+        (f"ldcc.{row}", {"unstable": lambda *_, **__: 0}, AS_PRINTED)
+        for row in ("several_bottlenecks", "each_user_alone", "stable_without_condition")
+    ),
+    ("ldcc.loss_driven", {"unstable": lambda *_, **__: 1}, "refuted"),
+    ("ldcc.mixed_regime", {"FULL": regimes.BUSY}, AS_PRINTED),
+    ("ldcc.constant_delay", {"equilibrium": lambda *_, **__: SECOND}, "refuted"),
+    ("ldcc.threshold", {"with_law": lambda net, _: net}, AS_PRINTED),
+    ("ldcc.lowest_capacity", {"four_flows": lambda p, c, **_: four(p, 2 * c)}, AS_PRINTED),
+    ("ldcc.delay_cannot_starve", {"burst": scaled(law.burst, "rate", by=100.0)}, AS_PRINTED),
+    ("ldcc.users_inequality", {"V": e}, AS_PRINTED),
+    ("ldcc.sum_of_storages", {"paper_storage": passivity.repaired_storage}, AS_PRINTED),
+    ("ldcc.link_storage_offset", {"paper_storage": lambda of, **_: storage(of)}, AS_PRINTED),
+    ("ldcc.penalty_converges", {"_final": lambda *_, **__: SECOND}, AS_PRINTED),
+    ("ldcc.more_capacity_less_delay", {"parking": lambda *of: parking(*of[:2])}, AS_PRINTED),
+    ("ldcc.comparison_gcc_rule", {"_printed": lambda: GCC}, "refuted"),
     ("ldcc.related_ledbat_starves", {"mean_rates": lambda *_: (0.3e6, 1.7e6)}, "differs"),
     ("ldcc.related_nada_new", {"simulate": lambda *_, **__: run("ldcc_fig5")}, AS_PRINTED),
     ("ldcc.gain_divided", {"chart": lambda: dict.fromkeys(("divided", "rule"), N)}, AS_PRINTED),
