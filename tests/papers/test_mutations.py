@@ -540,6 +540,9 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         for v, wanted in (((1.6, 1.4, 1.2), AS_PRINTED), ((1.2, 1.3, 1.1), "differs"))
     ),
     ("fast.estimator_over_n", {"ratios": lambda *_: np.full(5, 1.03)}, "differs"),
+    ("fast.estimator_over_rtt", {"ratios": lambda *_: np.full(7, 1.03)}, "differs"),
+    ("fast.small_buffer", {"_lost": lambda *_: 0.0}, "differs"),
+    ("fast.unfair_until_the_probe", {"over_others": lambda *_: 1.01}, AS_PRINTED),
     ("fast.reduction_over_rtt", {"ratios": lambda *_: np.full(7, 1.2)}, "differs"),
     (
         "fast.reduction_over_n",
@@ -567,6 +570,12 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         "delay_aimd.flat_part",
         {"_epoch_and_flat": lambda run: (8.0, 0.05)},
         "differs",
+    ),
+    ("delay_aimd.drains", {"TAU2": 0.1}, AS_PRINTED),
+    *(
+        (f"delay_aimd.busy_{row}", {"agrees": lambda text, value, to=to: value > to}, wanted)
+        for row in ("with_two_round_trips", "over_two_links")
+        for to, wanted in ((0.1, AS_PRINTED), (1.1, "refuted"))
     ),
     ("delay_aimd.coexists", {"coexistence": lambda *_: beside_loss(0.0, 0.0)}, "differs"),
     (
@@ -612,6 +621,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ecf.hold_form", {"_critical": lambda _: 1.2}, "differs"),
     ("ecf.max_min", {"two_nodes": lambda: two_nodes() * 1.02}, "differs"),
     ("ecf.ecf_margins", {"ecf_margin": lambda *_: (1.1, 0.01)}, "differs"),
+    ("ecf.shares", {"_last": lambda *_: [np.full(n, 27e6 / n) for n in range(1, 6)]}, "differs"),
     ("ecf.started", {"_last": lambda *_: [np.full(5, 6e6)]}, "differs"),
     ("ecf.sawtooth", {"_swing": lambda *_: 1.0}, "differs"),
     ("ecf.slow_tfrc", {"_unfair": lambda _: 0.1}, "differs"),
