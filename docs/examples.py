@@ -67,6 +67,7 @@ GROUPS: dict[str, dict[str, Example]] = {
     "TCP": {
         "Reno": E(link=RED),
         "AIMD": E(),
+        "HighSpeed": E(link=RED),
         "HTCP": E(link=SLOW, asks="means"),
         "CxTCP": E("fc.CxTCP(peak=0.005, turn=0.05)", link=LONG),
         "ScalableTCP": E(link=RED),
@@ -149,6 +150,8 @@ GROUPS: dict[str, dict[str, Example]] = {
         "AdaptiveRED": E(*PAIR, asks="means"),
         "AdaptiveREDDrop": E(*PAIR, asks="means"),
         "PI": E(*PAIR),
+        "PI2": E(*PAIR),
+        "PI2Drop": E(*PAIR),
         "PAQM": E(*PAIR, asks="means"),
         "PAQMDrop": E(*PAIR, asks="means"),
         "PAQMECF": E(*TOLD, more=LATER, until="30 s"),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.sources import *
     from fluidcc.sources.by_bytes import marked_by_bytes
     from fluidcc.sources.propagation import with_estimator, with_pause, with_windowed_minimum
+    from fluidcc.sources.windows import window
     from fluidcc.sweeps import sweep
     from fluidcc.symbols import Let
 
@@ -84,6 +85,7 @@ _HOME = {
     "with_estimator": "sources.propagation",
     "with_pause": "sources.propagation",
     "with_windowed_minimum": "sources.propagation",
+    "window": "sources.windows",
 }
 _MODULES = {
     "claims": "papers",
@@ -102,8 +104,8 @@ __all__ = [
     "explore", "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes",
     "metrics", "num", "parking_lot", "plot", "prove", "published", "read_trace",
     "sampled_stability", "scenarios", "simulate", "solve_dde", "stability", "stability_boundary",
-    "sweep", "synchronized", "two_queues", "undelayed", "with_estimator", "with_pause",
-    "with_windowed_minimum",
+    "sweep", "synchronized", "two_queues", "undelayed", "window", "with_estimator",
+    "with_pause", "with_windowed_minimum",
 ]  # fmt: skip
 
 

@@ -31,8 +31,8 @@ from fluidcc.laws.steady import (
 from fluidcc.network.network import identical, require_network
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.wired import Wired, is_on, moment, own_states
+from fluidcc.symbols import e, plain, symbols_of, x_tau
 from fluidcc.symbols import pi as either
-from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -211,6 +211,10 @@ class Solved(NamedTuple):
     states: tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 
+HEARD = {e: "one_way_delay", x_tau: "rate"}
+"""What states that follow from others may depend on, beside states and constants."""
+
+
 def solved(wired: Wired, refused: Mapping[int, FluidccError]) -> Solved:
     """Search for the equilibria of a network at every point that is not refused; a result depends
     on no other point.
@@ -239,14 +243,17 @@ def solved(wired: Wired, refused: Mapping[int, FluidccError]) -> Solved:
         values = values_of(system, found.u, found.told)
     states = states_of(system, found.u)
     for k, flow in enumerate(wired.flows):
+        own, known = states[0][k], dict(wired.flow(k, flow.law))
         for z, account in trackers(flow.law).items():
-            known = wired.flow(k, flow.law)
-            slope, share = (evaluated(f, known) for f in account)
-            start = given.initial("flow", flow.name, z, known)
-            e, trip = values["one_way_delay"][:, k], values["rtt"][:, k]
-            first = np.where(np.equal(share, 0), start, 0.0)
-            more = slope * (e - system.numbers.base[:, k]) + share * values["rate"][:, k] * trip
-            states[0][k][plain(z)] = first + more
+            if account.data == 0:
+                more = values["one_way_delay"][:, k] - system.numbers.base[:, k]
+                start = given.initial("flow", flow.name, z, known)
+                own[plain(z)] = start + evaluated(account.delay, known) * more
+        known |= {z: own[plain(z)] for z in flow.law.states if plain(z) in own}
+        known |= {s: values[column][:, k] for s, column in HEARD.items()}
+        for z, f in flow.law.steady.items():
+            if z != "rate" and symbols_of(f) <= known.keys():  # a flow that is off has no states
+                own[plain(z)] = evaluated(f, known) + np.zeros(wired.points)
     return Solved(system, search, found, errors, values, states)
 
 
@@ -328,7 +335,7 @@ def _law_at_rest(net: Network, name: str) -> Source:
 def _at_rest(law: Any, of: str) -> Any:
     held = standing(law, of)
     refuse_unsteady(held, of)
-    return settled(held) if isinstance(held, Source) else held
+    return settled(held)
 
 
 # --- what they tell -------------------------------------------------------------------------------

@@ -361,9 +361,10 @@ def _check_places(law: Any) -> None:
                 f"leaves can do"
             )
     bounds = {"lower": law.lower, "upper": law.upper, "initial": law.initial}
-    for place, named in {**bounds, **events}.items():
+    steady = getattr(law, "steady", {})
+    for place, named in {**bounds, **events, "steady": steady}.items():
         for z in named:
-            if z not in law.flow:
+            if z not in law.flow and (place, z) != ("steady", "rate"):
                 raise LawError(
                     f"{law.name}: {place} names {z}, which is no state; the states are "
                     f"{_names(law.flow)} (a state without a flow has flow 0)"
@@ -392,10 +393,18 @@ def _check_symbols(law: Any) -> None:
     known = {*law.flow, *law.params, *law.inputs}
     for place, f in law.expressions():
         _check_expression(law, place, f, known, "neither a state, a parameter nor a signal")
+    steady = getattr(law, "steady", {})
+    for z, f in steady.items():
+        roles = "neither a parameter, a signal nor a state that is left at an equilibrium"
+        _check_expression(law, f"steady {plain(z)}", f, known - steady.keys(), roles)
     at_first = {*law.params, *law.constants}
-    roles = f"neither a parameter nor a constant ({_names(law.constants)})"
-    for z, f in law.initial.items():
-        _check_expression(law, f"the initial value of {plain(z)}", f, at_first, roles)
+    roles = f"neither a parameter, a constant ({_names(law.constants)}) nor an earlier state"
+    before: set[Symbol] = set()
+    for z in law.flow:
+        if z in law.initial:
+            place = f"the initial value of {plain(z)}"
+            _check_expression(law, place, law.initial[z], at_first | before, roles)
+        before.add(z)
     for side in ("lower", "upper"):
         for z, f in getattr(law, side).items():
             if moving := sorted(symbols_of(f) - at_first, key=str):
@@ -498,7 +507,11 @@ def _check_units(law: Any) -> None:
     for relation in law.where:
         _check_comparison(law, "where", relation, dims)
     initial = ((f"the initial value of {plain(z)}", f, (z,)) for z, f in law.initial.items())
-    for place, f, unit in (*law.equations(), *initial):
+    steady = (
+        (f"steady {plain(z)}", f, ("bit/s" if z == "rate" else z,))
+        for z, f in getattr(law, "steady", {}).items()
+    )
+    for place, f, unit in (*law.equations(), *initial, *steady):
         f = unfold(f)
         for relation in f.atoms(Relational):
             _check_comparison(law, place, relation, dims)

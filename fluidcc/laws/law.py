@@ -203,8 +203,9 @@ class Law(metaclass=_EqualIsSame):
     @cached_property
     def structure(self) -> Structure:
         """What of the law does not depend on parameter values; laws of equal structure share it."""
-        kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks", "where")
-        values = (getattr(self, name) for name in kept)
+        kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks", "where",
+                "steady")  # fmt: skip
+        values = (getattr(self, name, Frozen()) for name in kept)
         parts = (tuple(v.items()) if isinstance(v, dict) else v for v in values)
         queue = getattr(self, "queue", None)
         return structure(self.kind, self.name, tuple(self.params), queue, *parts)
@@ -285,13 +286,23 @@ class Law(metaclass=_EqualIsSame):
         if not self.jumps:
             raise LawError(f"{self.name} has no jumps to average")
         intensity = expression(intensity, f"the intensity at which {self.name} is averaged")
+        kept = getattr(self, "steady", {})  # what follows from other states jumps no more
         drift = {
-            z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
-            for z, f in self.flow.items()
+            z: sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
+            for z in self.flow
+            if z not in kept
         }
+        # a rate that has the growth of a window in it has all of it
+        put = {
+            f: Let(f.name, f.definition + drift[z])
+            for z, f in self.flow.items()
+            if isinstance(f, Let) and drift.get(z, 0) != 0
+        }
+        flow = {z: put.get(f, f.xreplace(put) + drift.get(z, 0)) for z, f in self.flow.items()}
         return replace(
             self,
-            flow=drift,
+            flow=flow,
+            out={name: f.xreplace(put) for name, f in self.out.items()},
             jumps=(),
             name=name or self.name,
             claims=claims or {},
@@ -395,6 +406,10 @@ class Source(Law):
         k and v of a law of the form x' = k x (U'(x) - v - e' - loss).
     threshold : Expr, optional
         Queueing delay above which it backs off [s], in its states, parameters and the round trip.
+    steady : mapping of Symbol to Expr
+        States that follow from others at an equilibrium, such as ``{F: w}``: it is found without
+        them, in terms of the states, the signals and the parameters that are left. With ``"rate"``
+        what is sent then.
     doubts : mapping of str to Expr
         What makes a run doubtful, said of the flow (``"started too late"``), where the expression
         of states and parameters is positive at the end.
@@ -421,6 +436,7 @@ class Source(Law):
     gain: Expr | None = None
     penalty: Expr | None = None
     threshold: Expr | None = None
+    steady: Mapping[Any, Any] = field(default_factory=dict)
     doubts: Mapping[str, Any] = field(default_factory=dict)
 
     kind: ClassVar[str] = "source"
@@ -432,6 +448,7 @@ class Source(Law):
         for what in ("utility", "threshold"):
             if (given := getattr(self, what)) is not None:
                 object.__setattr__(self, what, expression(given, f"{self.name}: the {what}"))
+        object.__setattr__(self, "steady", frozen(self.steady, f"{self.name}: steady"))
         super().__post_init__()
         if self.window is not None and self.window not in self.flow:
             raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")

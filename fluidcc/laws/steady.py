@@ -1,10 +1,11 @@
-"""Laws at rest: which have a rest at all, which go together, where they stand still, and states
-that only keep account, which an equilibrium leaves undetermined.
+"""Laws at rest: which have a rest at all, which go together, where they stand still, states that
+follow from others there, and states that only keep account, which an equilibrium leaves
+undetermined.
 
 An account is of the round trip, or of what is in flight. A state z with z' = a edot/(1 + edot) + b
 (rate - x_tau/(1 + edot)) is a first integral away: edot/(1 + edot) is the round trip's rate of
 change as the source sees it, and the second bracket that of the data under way, so that z - a RTT -
-b (data under way) never changes. At rest a rate x has x RTT under way.
+b (data under way) never changes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from fluidcc.laws.parts import Steady, Structure, per_structure
 from fluidcc.symbols import (
     OF_FLOWS,
     REPORTING,
-    RTT,
     SOURCE_INPUTS,
     e,
     edot,
@@ -157,22 +157,27 @@ def with_levels(law: Source, propagation: float, initial: Any) -> Source:
     return _without(law, put, params=params, units=units)
 
 
-def settled(law: Source) -> Source:
-    """Return the law at rest, where a rate x has x RTT under way."""
-    put = {
-        z: account.data * x_tau * RTT for z, account in trackers(law).items() if account.delay == 0
-    }
-    return _without(law, put) if put and not law.jumps else law
+def settled(law: L) -> L:
+    """Return the law at rest, without the states that follow from others there."""
+    if not isinstance(law, Source) or not law.steady:
+        return law
+    put = {z: unfold(f) for z, f in law.steady.items() if z != "rate"}
+    rate = law.steady.get("rate")
+    return _without(law, put, {} if rate is None else {"rate": unfold(rate)})
 
 
-def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
-    """Return the law with some states put in, which is done once for all laws of its structure."""
+def _without(
+    law: L, put: dict[Symbol, Expr], rest: Mapping[str, Expr] | None = None, **more: Any
+) -> L:
+    """Return the law with some states put in, which is done once for all laws of its structure;
+    `rest` has outputs that are known.
+    """
     known, key = law.structure.known, (_without, *put.items())
     if key not in known:
         flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
         known[key] = flow, {name: unfold(f).xreplace(put) for name, f in law.out.items()}
     flow, out = known[key]
-    return without(law, put, flow=flow, out=out, utility=None, **more)
+    return without(law, put, flow=flow, out={**out, **(rest or {})}, utility=None, **more)
 
 
 def without(law: L, states: Container[Symbol], **more: Any) -> L:
@@ -182,7 +187,8 @@ def without(law: L, states: Container[Symbol], **more: Any) -> L:
     """
     kept: dict[str, Any] = {
         k: {z: f for z, f in getattr(law, k).items() if z not in states}
-        for k in ("units", "lower", "upper", "initial")
+        for k in ("units", "lower", "upper", "initial", "steady")
+        if hasattr(law, k)
     }
     return replace(law, claims={}, **(kept | more))
 
@@ -279,6 +285,7 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
         If a factor of a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or state
         the claim as an equation.
     """
+    law = settled(law)
     held = law.switched()
     known = _known(law, claim.given)
     flows = steady_flow(law, claim.given)

@@ -17,7 +17,7 @@ from fluidcc.base.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.base.units import Dimension, dimension_of, to_si
 from fluidcc.laws import Law
 from fluidcc.network.network import Network
-from fluidcc.symbols import plain, unfold
+from fluidcc.symbols import plain, symbols_of, unfold
 
 ARGUMENTS = {
     "flow": ("access_delay", "return_delay", "packet"),
@@ -236,7 +236,9 @@ class Parameters:
         spec = getattr(self.net, f"{kind}s")[name]
         told = (self.net.given(kind, name)["initial"] or {}) if self.set else spec.initial
         if plain(z) not in told and z in spec.law.initial:
-            return evaluated(spec.law.initial[z], known)
+            others = symbols_of(spec.law.initial[z]) & {*spec.law.states}
+            more = {v: self.initial(kind, name, v, known) for v in others}
+            return evaluated(spec.law.initial[z], {**known, **more})
         return spec.initial[plain(z)]
 
     # --- points and their networks ----------------------------------------------------------------

@@ -128,7 +128,7 @@ def initial_states(
             raise UnknownName(
                 f"initial of {of} names a state {name!r}, which {law.name} does not have; {hint}"
             )
-    values = {}
+    values, known = {}, dict(constants)
     for name, (z, unit, default, lower, upper) in table.items():
         what = f"initial of {of}: {name}"
         if name in (given or {}):
@@ -139,7 +139,7 @@ def initial_states(
                 f"{unit}"
             )
         else:
-            value = _number(default, constants)
+            value = _number(default, known)
         low, high = _number(lower, constants), _number(upper, constants)
         if not low <= value <= high:
             raise InvalidInput(
@@ -150,7 +150,7 @@ def initial_states(
                 f"{what} is 0; {law.name} needs a positive value, as its symbol was declared "
                 "positive=True; declare it nonnegative=True if it may be 0"
             )
-        values[name] = value
+        values[name] = known[z] = value
     return values
 
 

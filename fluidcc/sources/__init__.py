@@ -20,6 +20,7 @@ _FILES = {
     ),
     "ecf": ("ECF", "FramedECF", "PoissonECF"),
     "gcc": ("AdaptiveGCC", "GCC"),
+    "highspeed": ("HighSpeed",),
     "ldcc": ("LDCC",),
     "nada": ("NADA",),
     "nada_rfc": ("NADA8698",),
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.delay_aimd import *
     from fluidcc.sources.ecf import *
     from fluidcc.sources.gcc import *
+    from fluidcc.sources.highspeed import *
     from fluidcc.sources.ldcc import *
     from fluidcc.sources.nada import *
     from fluidcc.sources.nada_rfc import *

@@ -14,9 +14,9 @@ from __future__ import annotations
 from sympy import Eq, Max, Min
 
 from fluidcc.laws import extended
-from fluidcc.sources._windows import change, delta
 from fluidcc.sources.binomial import W
 from fluidcc.sources.reno import Reno, a, b
+from fluidcc.sources.windows import change, delta
 from fluidcc.symbols import RTT, Let, pi, positive, x_tau
 
 __all__ = ["CxTCP"]

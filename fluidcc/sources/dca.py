@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from fluidcc.laws import Source
-from fluidcc.sources._windows import acked, delta, w, window_source
+from fluidcc.sources.windows import acked, delta, w, window
 from fluidcc.symbols import RTT, Let, pi, positive
 
 __all__ = ["FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"]
@@ -29,7 +29,7 @@ def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str, about:
     takes for its queueing delay.
     """
     growth = kappa * (1 - delta * Let("x", w / RTT) / alpha)
-    return window_source(
+    return window(
         name, growth, params=params, units={s: _UNITS[s] for s in params}, clock=clock,
         ref="Rodriguez-Perez, Herreria-Alonso, Fernandez-Veiga and Lopez-Garcia, equations (1) "
             "and (2)",
@@ -43,8 +43,8 @@ _VEGAS = (1 / RTT, {alpha: 2})
 
 _KEEPS = "keeps alpha packets of its own in the queue"
 
-FAST = _avoidance("FAST", *_FAST, "ack", f"FAST TCP: {_KEEPS}.")
-Vegas = _avoidance("Vegas", *_VEGAS, "ack", f"TCP Vegas: {_KEEPS}, at a packet a round trip.")
+FAST = _avoidance("FAST", *_FAST, "neutral", f"FAST TCP: {_KEEPS}.")
+Vegas = _avoidance("Vegas", *_VEGAS, "neutral", f"TCP Vegas: {_KEEPS}, at a packet a round trip.")
 StaticFAST = _avoidance("StaticFAST", *_FAST, "static", "FAST whose rate is its window over RTT.")
 StaticVegas = _avoidance(
     "StaticVegas", *_VEGAS, "static", "Vegas whose rate is its window over RTT."
@@ -54,12 +54,13 @@ StaticVegas = _avoidance(
 # below target; half the window at a loss, at most once a round trip. As in Reno that is the mean
 # over losses at random: of n a second those within a round trip of a cut belong to it.
 _lost = Let("n", acked * pi)
-LEDBAT = window_source(
+LEDBAT = window(
     "LEDBAT",
     gain * (target - delta) / target / RTT - w / 2 * _lost / (1 + _lost * RTT),
     params={target: 0.1, gain: 1},
     units={target: "s", gain: "packet"},
     least=2,
+    clock="neutral",
     ref="RFC 6817",
     about="LEDBAT: takes what others leave, at a queueing delay below a target; halves at losses.",
     meaning={target: "queueing delay aimed at", gain: "largest increase a round trip"},

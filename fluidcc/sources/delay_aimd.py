@@ -29,7 +29,7 @@ from typing import Any
 from sympy import Heaviside, Max, Min, Symbol
 
 from fluidcc.laws import Jump, Source
-from fluidcc.sources._windows import acked, answered, change, high, largest, low, w, window_source
+from fluidcc.sources.windows import acked, answered, change, high, largest, low, w, window
 from fluidcc.symbols import RTT, Let, nonnegative, pi, positive
 
 __all__ = [
@@ -117,7 +117,7 @@ def _law(
     """
     own = first or {}
     cut = {w: beta * w, Delta: 0, **({slow: 0} if slow in own else {})}
-    return window_source(
+    return window(
         name,
         growth * acked / w,
         flow={Delta: 1, **dict.fromkeys(own, 0), **(flow or {})},
@@ -133,6 +133,7 @@ def _law(
         ref=ref,
         about=about,
         meaning=_MEANING,
+        clock="neutral",
         **more,
     )
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from sympy import Eq
 
 from fluidcc.laws import Source, Steady
-from fluidcc.sources._windows import MEANING, change, delta
+from fluidcc.sources.windows import MEANING, change, delta
 from fluidcc.symbols import Let, e, nonnegative, pi, positive
 
 __all__ = ["NADA"]

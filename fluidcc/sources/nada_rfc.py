@@ -26,7 +26,7 @@ from typing import Any
 from sympy import Eq, Expr, Heaviside, Max, Min, exp
 
 from fluidcc.laws import Source, Tick
-from fluidcc.sources._windows import MEANING, change, delta
+from fluidcc.sources.windows import MEANING, change, delta
 from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, pi, positive, x_tau
 
 __all__ = ["NADA8698"]

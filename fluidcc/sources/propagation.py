@@ -12,8 +12,8 @@ from sympy import Abs, Heaviside, Max, Min, Piecewise, Rational, Symbol, symbols
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.laws import Jump, Source, Tick, extended
-from fluidcc.sources._windows import F, acked, delta, low, w
 from fluidcc.sources.dca import alpha
+from fluidcc.sources.windows import F, acked, delta, low, w
 from fluidcc.symbols import RTT, Let, nonnegative, packet, pi, positive
 
 __all__ = ["with_estimator", "with_pause", "with_windowed_minimum"]

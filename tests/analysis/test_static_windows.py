@@ -23,7 +23,7 @@ PROPORTIONAL = replace(
 )  # fmt: skip
 
 
-def _net(law: fc.Source, per_packet: float, link: fc.Link = PROPORTIONAL) -> fc.Network:
+def marked(law: fc.Source, per_packet: float, link: fc.Link = PROPORTIONAL) -> fc.Network:
     """Flows at rest with that round trip, whatever the queue."""
     away = TRIP - MARKS / per_packet / PACKETS
     law_of_link = link(gain=per_packet * PACKETS) if link is PROPORTIONAL else link
@@ -61,11 +61,11 @@ def _critical(unstable: Any) -> float:
 
 
 def test_the_critical_gains_are_as_the_report_says() -> None:
-    static = _critical(lambda k: fc.stability(_net(fc.Reno, k)).unstable)
+    static = _critical(lambda k: fc.stability(marked(fc.Reno, k)).unstable)
     misra = _critical(lambda k: _misra(k).count_unstable().unstable)
     omega = brentq(lambda w: _clocked(w).imag, 4.0, 10.0)
     found = static, misra, float(_clocked(omega).real)
-    (said,) = fc.stability(_net(fc.Reno, 5e-5)).warnings
+    (said,) = fc.stability(marked(fc.Reno, 5e-5)).warnings
     for text in (said, str(fc.stability.__doc__), str(reno.__doc__)):
         figures = re.findall(r"\d\.\d+e-\d", text)
         assert len(figures) == 3
@@ -76,7 +76,7 @@ def test_the_critical_gains_are_as_the_report_says() -> None:
 
 @pytest.mark.parametrize("law", [fc.Reno, fc.BinomialFluid, fc.Reno(a=2.0)])
 def test_static_windows_over_queues_that_mark_are_doubtful(law: fc.Source) -> None:
-    report = fc.stability(_net(law, 5e-5))
+    report = fc.stability(marked(law, 5e-5))
     (said,) = report.warnings
     assert said.startswith(f"flow 'f0' ({law.name}) sends its window over the round trip that it")
     assert said in repr(report)

@@ -11,6 +11,7 @@ from sympy import lambdify
 from fluidcc import links
 from fluidcc.symbols import plain, trip_max
 
+DUALPI2 = "alpha 0.16 1/s, beta 3.2 1/s, T 0.016 s, target 0.015 s"  # RFC 9332, A.1
 RED = "min_th 0.04 s, max_th 0.12 s, p_max 0.1 1, T 1 s, gentle 1 1"
 ADAPTIVE = f"{RED}, interval 0.5 s, up 0.01 1, down 0.9 1"  # Floyd, Gummadi and Shenker 2001
 PAQM = "K 0.3 1, a 0.5 1, dT 0.02 s, q_0 0.04 s"
@@ -30,6 +31,8 @@ CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = 
         {"u": 1, "MD": 1, "T": 1},
         [(0.02, 0.02), (1, 0.16), (0.16, 0.02)],
     ),
+    "PI2": (DUALPI2, {}, []),
+    "PI2Drop": (DUALPI2, {}, []),
     "PI": ("a 0.0682 1/s, b 0.03615 1/s^2, q_ref 0.05 s", {}, []),  # 3750 times those of Hollot
     "PenaltyLink": ("B 8 1", {}, []),
     "RED": (RED, {}, []),

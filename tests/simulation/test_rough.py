@@ -28,7 +28,7 @@ from fluidcc.sources import (
     SlowStartAIMD,
     Vegas,
 )
-from fluidcc.sources._windows import w, window_source
+from fluidcc.sources.windows import w, window
 from fluidcc.symbols import RTT
 from tests.compiled import called
 from tests.scan.stepped import VEGAS, Flow
@@ -123,9 +123,9 @@ def test_the_fused_step_follows_kinks_as_the_array_step_does() -> None:
 def halved_once(at: float) -> Source:
     """An exact clock with a window of 200 packets, which is halved `at` seconds after the start."""
     age, when = symbols("age when", nonnegative=True)
-    return window_source(
+    return window(
         "HalvedOnce", 0, flow={age: 1}, initial={age: 0, w: 200}, params={when: at},
-        units={age: "s", when: "s"},
+        units={age: "s", when: "s"}, clock="neutral",
         jumps=(Jump(when=age - when, reset={w: w / 2}, once=True, refractory=1e9 * RTT),),
     )(pace=0, trickle=0)  # fmt: skip
 

@@ -14,6 +14,7 @@ from sympy import lambdify
 from fluidcc import sources
 from fluidcc.symbols import plain
 
+ACKS = "spread 0.03 1, regain 3 1, burst 0.1 1, trickle 0.001 1"
 CLOCK = "pace 0.05 1, burst 0.1 1, trickle 0.01 1"
 GAP = "pace 0.5 1, burst 0.1 1, trickle 0.01 1"  # of laws that cut their window
 TCP = "a 1 1, b 0.5 1"
@@ -47,6 +48,7 @@ PARAMETERS = {
     "GCC": f"g 0.076961 1/s, gamma 0.05 1, {GCC_REST}",
     "HTCP": "alpha 1 packet, slope 10 1/s, coefficient 0.25 1/s^2, offset 1 s, beta_min 0.5 1, "
     f"beta_max 0.8 1, hold 1.5 1, decay 0.001 1, {GAP}",  # PFLDnet 2004
+    "HighSpeed": f"w_low 38 packet, w_high 83000 packet, b_low 0.5 1, b_high 0.1 1, {ACKS}",
     "IIAD": BINOMIAL,
     "ISCC": "k -1.5 1, l 2 1, m_I 20 1, m_D 2 1, C 1e+07 bit/s, R 0.1 s",
     "Kelly": "alpha 1e+06 bit/s^2, beta 10 1/s",
@@ -115,14 +117,16 @@ def parameters(law: Any) -> str:
 
 def states(law: Any) -> str:
     def value(bound: Any, z: Any, default: float) -> float:
-        return float(lambdify([*law.params], bound.get(z, default))(*law.params.values()))
+        known = law.params | first
+        return float(lambdify([*known], bound.get(z, default))(*known.values()))
 
-    said = []
+    said, first = [], dict[Any, float]()
     for z in law.states:
         low, high = value(law.lower, z, -math.inf), value(law.upper, z, math.inf)
         least = f" >= {low:g}" if low > -math.inf else ""
         most = f" <= {high:g}" if high < math.inf else ""
-        said.append(f"{plain(z)} {law.units[z]} {value(law.initial, z, 0.0):g}{least}{most}")
+        first[z] = value(law.initial, z, 0.0)
+        said.append(f"{plain(z)} {law.units[z]} {first[z]:g}{least}{most}")
     return ", ".join(said)
 
 

@@ -11,7 +11,8 @@ import fluidcc as fc
 from fluidcc.base.errors import LawError
 from fluidcc.formulas import delay_aimd, fast, response
 from fluidcc.laws import Tick
-from fluidcc.sources._windows import acked, low, paced
+from fluidcc.sources.clocks import exactly, paced
+from fluidcc.sources.windows import low
 from fluidcc.symbols import RTT as RTT_SYMBOL
 from fluidcc.symbols import plain, unfold
 
@@ -248,7 +249,7 @@ def test_the_law_grows_by_the_increase_of_equation_2() -> None:
     law = fc.PlainDelayAIMD
     named = {plain(s): s for s in (*law.flow, *law.params)}
     per_ack = unfold(
-        law.flow[named["w"]] / acked
+        law.flow[named["w"]] / exactly
     )  # (1): alpha over the window at each acknowledgement
     growth = (per_ack * named["w"]).subs({named["alpha"]: 1, named["slope"]: 10})
     form = delay_aimd.increase.form.subs(

@@ -9,7 +9,7 @@ from fluidcc.network.zoo.fast import ALPHA, PACKET, C
 from fluidcc.papers.model import Found, not_given, proof, proved
 from fluidcc.papers.printed import named
 from fluidcc.sources import FAST, Vegas
-from fluidcc.sources._windows import delta, w
+from fluidcc.sources.windows import delta, w
 from fluidcc.symbols import RTT, positive, unfold
 
 n, capacity, alpha = fast.equilibrium_rates.arguments

@@ -49,8 +49,8 @@ from fluidcc.papers.printed import falling, named, numbers, off, rising
 from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST, StaticFAST, StaticVegas, Vegas
-from fluidcc.sources._windows import w
 from fluidcc.sources.propagation import with_estimator, with_pause
+from fluidcc.sources.windows import w
 from fluidcc.symbols import positive
 
 _EXACT = 0.02  # at 200 ms windows are not quite at rest when the probe begins
