@@ -80,7 +80,13 @@ def user_loop() -> Found:
 
 
 def poles_of_user_loop() -> Found:
-    return proved(U2 < 0, at(Eq(REST.A[0, 0], -pole_symbol(ROUND))), -pole_symbol(_R) < 0)
+    bend = positive("b")  # -U'' of any concave utility
+    return proved(
+        U2 < 0,
+        at(-K * x * bend < 0),
+        at(Eq(REST.A[0, 0], -pole_symbol(ROUND))),
+        -pole_symbol(_R) < 0,
+    )
 
 
 def curvature() -> Found:

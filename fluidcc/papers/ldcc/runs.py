@@ -41,12 +41,11 @@ from fluidcc.symbols import positive
 
 
 def settings() -> Found:
-    taken = {name: LDCC.parameter(name) for name in ("w", "beta", "T", "eta")}
+    printed = {"w": 20e3, "beta": 0.1, "T": 0.1, "eta": 1 / 2.5}
     laws = [flow.law for flow in scenarios["ldcc_fig5"].net.flows.values()]
-    same = taken == {"w": 20e3, "beta": 0.1, "T": 0.1, "eta": 1 / 2.5}
-    return reproduced_if(
-        same and all(law.parameter("eta") == 0.4 for law in laws if law.name == "LDCC"), taken
-    )
+    own = [LDCC, *(law for law in laws if law.name == "LDCC")]
+    taken = [{name: law.parameter(name) for name in printed} for law in own]
+    return reproduced_if(all(one == printed for one in taken), taken[0])
 
 
 def _longest_queue(name: str) -> float:
