@@ -100,11 +100,11 @@ def simulate(
     restart : xarray.Dataset, optional
         A result of `simulate`, which this run continues: from its end at the time it has, with the
         queues, the data under way and the history that sources have still to hear of. Times go on,
-        so that `until` lies after its end. Parameters of laws, capacities, buffers and later starts
-        and stops may be others than before, and flows may be added: one without `start` begins at
-        the restart. Routes, delays and packet sizes of what is there stay. What is continued is the
-        attribute ``final_state``, a text; it survives NetCDF, Zarr and pickling. Both runs
-        together: ``xarray.concat([first, second], "time")``.
+        so that `until` lies after its end. The flows and links are those of that run, in its order;
+        parameters of laws, capacities, buffers and later starts and stops may be others (a flow
+        that is to come has its `start` in the first run). What is continued is the attribute
+        ``final_state``, a text; it survives NetCDF, Zarr and pickling. Both runs together:
+        ``xarray.concat([first, second], "time")``.
     progress : bool, optional
         Show a progress bar; by default on runs over two seconds, in a terminal or notebook.
 

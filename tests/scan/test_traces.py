@@ -46,7 +46,7 @@ def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
         own = [plain(z) for z in net.flows["a"].law.states]
         if "F" in own:  # what it has in flight is what it sent and has not heard of
             kept, counted = (
-                FinalState.of(r).flows["a"]["states"][own.index("F")]
+                FinalState.of(r).states("flow", "a")[own.index("F")]
                 for r in (run, counted_anew(net, run))
             )
             assert kept == pytest.approx(counted, abs=1e-3 * buffer / 8000)

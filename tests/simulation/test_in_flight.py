@@ -21,7 +21,7 @@ PACKET = 8000.0
 def kept(run: Any, net: fc.Network, flow: int = 0) -> float:
     """F of a flow in the final state of a run [packet]."""
     name = net.flow_names[flow]
-    states = FinalState.of(run).flows[name]["states"]
+    states = FinalState.of(run).states("flow", name)
     return float(states[[plain(z) for z in net.flows[name].law.states].index("F")])
 
 
