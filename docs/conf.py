@@ -17,7 +17,7 @@ import pages
 
 import fluidcc
 
-# The kernels of pages draw into the page, as SVG, whatever backend the shell has chosen, as CI does.
+# Kernels of pages draw into the page, as SVG, whatever backend the shell has chosen, as CI does.
 os.environ.pop("MPLBACKEND", None)
 os.environ["IPYTHONDIR"] = str(pages.MADE / "ipython")
 

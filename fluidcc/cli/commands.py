@@ -145,7 +145,7 @@ def run_doctor(args: argparse.Namespace) -> Said:
 
 def run_explore(args: argparse.Namespace) -> None:
     from fluidcc.explorer.access import url
-    from fluidcc.explorer.app import serve
+    from fluidcc.explorer.app import quiet, serve
     from fluidcc.network.scenarios import Scenario
 
     source = None if args.scenario is None else Scenario.load(args.scenario)
@@ -167,6 +167,7 @@ def run_explore(args: argparse.Namespace) -> None:
     print(said, flush=True)
     if not args.no_browser:
         webbrowser.open(address)
+    quiet()
     server.start()
     server.io_loop.start()
 

@@ -7,9 +7,12 @@ Bokeh's figures, which take new data without being drawn anew.
 from __future__ import annotations
 
 import io
+import logging
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
+from threading import Thread
 from typing import Any
 
 import panel as pn
@@ -33,6 +36,16 @@ NARROW = """@media (max-width: 760px) {
   #sidebar { width: 100% !important; max-width: 100%; height: 40vh; overflow-y: auto; }
   #main { width: 100% !important; padding: 0; }
 }"""
+# Sliders and their boxes have the names beside them, for those who do not see these.
+NAMES = """<script>setInterval(() => {
+  const all = (root, what) => [...root.querySelectorAll("*")].flatMap(one =>
+    [...(one.matches(what) ? [one] : []), ...(one.shadowRoot ? all(one.shadowRoot, what) : [])]);
+  for (const slider of all(document, "[role=slider]")) {
+    const both = slider.getRootNode().host.getRootNode();
+    const name = all(both, ".bk-clearfix")[0]?.textContent.replace(/:$/, "");
+    if (name) [slider, ...all(both, "input")].forEach(one => one.setAttribute("aria-label", name));
+  }
+}, 1000)</script>"""
 
 WIDE = {"sizing_mode": "stretch_width"}
 TABLES = "td, th { padding: .15rem 1.2rem .15rem 0; } table { margin: .6rem 0; }"
@@ -57,6 +70,7 @@ class Explorer:
         self.scene = self._scene()
         self.pinned: list[tuple[str, Any]] = []
         self._due = self._listing = False
+        self._cards: dict[tuple[str, str], Any] = {}
         self._map_is_of = self._map_says = ""  # what the chart was drawn of, and what it lacks
         self._make_views()
         self.controls = pn.Column(**WIDE)
@@ -66,9 +80,9 @@ class Explorer:
     # --- controls ---------------------------------------------------------------------------------
 
     def _make_controls(self) -> None:
-        """Make all controls anew, after a change of what there is to control."""
+        """Make the controls of a network that is new."""
         table = self.board.table
-        start = OWN if self.given[0] is not None else "two flows of LDCC"
+        start = OWN if self.given[0] is not None else "two flows of TCP"
         network = pn.widgets.Select(
             label="network",
             options=[start, *scenarios.files],
@@ -84,21 +98,29 @@ class Explorer:
         _watched(delays, lambda kind: self._put(("delays",), kind))
         more = _button("add a flow", lambda: self._rebuilt(self.board.add_flow))
         fewer = _button("drop the last", lambda: self._rebuilt(self.board.drop_flow))
-        cards = [self._card(kind, n) for kind in ("flows", "links") for n in table[kind]]
-        self.controls.objects = [network, until, delays, *cards, pn.Row(more, fewer)]
+        self._cards.clear()
+        self._top, self._bottom = (network, until, delays), pn.Row(more, fewer)
+        self._place_cards()
+
+    def _place_cards(self) -> None:
+        """Show a card for each flow and link: those that there are already, and new ones."""
+        places = [(kind, name) for kind in ("flows", "links") for name in self.board.table[kind]]
+        self._cards = {place: self._cards.get(place) or self._card(*place) for place in places}
+        self.controls.objects = [*self._top, *self._cards.values(), self._bottom]
 
     def _card(self, kind: str, name: str) -> Any:
         law = pn.widgets.Select(
             label="law", options=self.board.laws(kind), value=self.board.table[kind][name]["law"],
             **WIDE,
         )  # fmt: skip
-        _watched(law, lambda new: self._rebuilt(lambda: self.board.put_law(kind, name, new)))
-        sliders = [
-            _watched(_slider(knob.label, knob.value / knob.size, knob.range),
-                     partial(self._turn, knob))
-            for knob in self.board.knobs(kind, name)
-        ]  # fmt: skip
-        return pn.Card(law, *sliders, title=name, collapsed=len(self.board.table[kind]) > 3, **WIDE)
+        _watched(law, partial(self._put_law, kind, name))
+        rows = []
+        for knob in self.board.knobs(kind, name):
+            slider = _slider(knob.label, knob.value / knob.size, knob.range)
+            _watched(slider, partial(self._turn, knob))
+            tip = pn.widgets.TooltipIcon(value=knob.about, margin=0, visible=bool(knob.about))
+            rows.append(pn.Row(slider, tip, **WIDE))
+        return pn.Card(law, *rows, title=name, collapsed=len(self.board.table[kind]) > 3, **WIDE)
 
     _scenario: str | None = None  # the ready one that was chosen
 
@@ -108,11 +130,16 @@ class Explorer:
         self.pinned.clear()
         self.map.clear()
         self.board = Board.of(source, until)
+        self._make_controls()
         self._rebuilt(lambda: None)
+
+    def _put_law(self, kind: str, name: str, law: str) -> None:
+        self.board.put_law(kind, name, law)
+        self._rebuilt(lambda: self._cards.pop((kind, name)))
 
     def _rebuilt(self, change: Any) -> None:
         change()
-        self._make_controls()
+        self._place_cards()
         self._listing = True  # what there is to choose from, before the scene is of the new network
         self._list_axes()
         self._listing = False
@@ -216,7 +243,7 @@ class Explorer:
             self._say("")
         except FluidccError as error:
             self._say(str(error))
-        self.verdict.object = f"**{scene.verdict}**"
+        self.verdict.object = f"**{scene.headline}**"
         self.notes.object = "\n\n".join(scene.warnings)
         self.notes.visible = bool(scene.warnings)
         pn.io.push_notebook(self.main)  # a notebook is told of changes in figures only so
@@ -257,8 +284,11 @@ class Explorer:
     def _list_axes(self) -> None:
         knobs = self._knobs()
         first = next(iter(self.board.table["flows"]))
+        of_links = [name for name, knob in knobs.items() if knob.place[0] == "links"]
         of_the_first = [name for name, knob in knobs.items() if knob.place[1] == first]
-        for one, usual in zip(self.axes, ([*knobs][-1], [*knobs, *of_the_first][-1]), strict=True):
+        of_laws = [name for name in of_links if "params" in knobs[name].place]
+        choice = [*of_links, *knobs][0], [*of_laws[:1], *of_the_first[-1:], *knobs][0]
+        for one, usual in zip(self.axes, choice, strict=True):
             one.options = [*knobs]
             if one.value not in knobs:
                 one.value = usual
@@ -292,16 +322,41 @@ class Explorer:
         return f"{board.table} {[one.value for one in self.axes]}"
 
     def _draw_map(self) -> None:
-        chosen = self._chosen()
+        """Draw the chart, in a thread of its own where a server has to answer meanwhile."""
+        chosen, page = self._chosen(), pn.state.curdoc
         if chosen is None:
             return
-        try:
-            chart = draw_chart(self.scene, *((knob.axis, knob.value) for knob in chosen))
-        except FluidccError as error:
-            self._say(str(error))
+        of, scene = self._map_of(), self.scene
+
+        def work() -> Any:
+            try:
+                return draw_chart(scene, *((knob.axis, knob.value) for knob in chosen))
+            except FluidccError as error:
+                return error
+
+        if page is None or page.session_context is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._drawn(work(), of, chosen)
+        elif not self._map_busy:
+            self._map_busy = True
+            self.map_note.object = "The chart is being drawn ..."
+
+            def aside() -> None:
+                chart = work()
+                page.add_next_tick_callback(lambda: self._drawn(chart, of, chosen))
+
+            Thread(target=aside, daemon=True).start()
+
+    _map_busy = False
+
+    def _drawn(self, chart: Any, of: str, chosen: list[Knob]) -> None:
+        self._map_busy = False
+        if isinstance(chart, FluidccError):
+            self._say(str(chart))
             return
         self.map.draw(chart, *chosen)
-        self._map_is_of = self._map_of()
+        self._map_is_of = of
         self._map_says = f"No exact boundary: {chart.missing}" if chart.missing else ""
         self._show_map()
 
@@ -345,7 +400,7 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     Parameters
     ----------
     net : Network, Scenario, or name or path of a scenario, optional
-        What to begin with; by default two LDCC flows on one link.
+        What to begin with; by default two TCP flows over a PI controller of the queue.
     until : float, optional
         End of the run [s]; by default that of the scenario, or 30.
 
@@ -367,7 +422,8 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     """
     pn.extension(inline=True, notifications=False)
     made = Explorer(net, until)
-    return Page(pn.Column(made.controls, width=330), made.main, **WIDE)
+    paper = {"background": "white", "color": "#222222"}  # in a dark notebook too
+    return Page(pn.Column(made.controls, width=330), made.main, styles=paper, **WIDE)
 
 
 def page(source: Any = None) -> Any:
@@ -376,13 +432,21 @@ def page(source: Any = None) -> Any:
     made = Explorer(source)
     dark = pn.state.session_args.get("theme") == [b"dark"]
     other = pn.pane.HTML(f"<a href='?theme={'default' if dark else 'dark'}' "
-                         f"style='color: white'>{'light' if dark else 'dark'}</a>")  # fmt: skip
+                         f"style='color: white'>{'light' if dark else 'dark'}</a>{NAMES}"
+                         )  # fmt: skip
     made_page = pn.template.BootstrapTemplate(
         title="fluidcc explorer", sidebar=[made.controls], main=[made.main], header=[other],
         sidebar_width=340, header_background="#0072B2", theme="dark" if dark else "default",
     )  # fmt: skip
     made_page.config.raw_css = [NARROW]
     return made_page
+
+
+def quiet() -> None:
+    """Keep off the terminal what pages show, and what is logged of tabs that were closed."""
+    warnings.simplefilter("ignore")
+    for name in ("bokeh", "panel", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def serve(source: Any = None, port: int = 0, host: str = HERE) -> Any:

@@ -29,8 +29,15 @@ from fluidcc.symbols import plain
 ROOMS = {"links": links, "flows": sources}
 ARGUMENTS = {"links": LINK, "flows": {key: FLOW[key] for key in
                                       ("start", "access_delay", "return_delay")}}  # fmt: skip
+ABOUT = {
+    "capacity": "rate at which the link sends", "delay": "propagation delay of the link",
+    "buffer": "longest queue", "start": "when the flow begins",
+    "access_delay": "propagation delay from the source to its first link",
+    "return_delay": "propagation delay of acknowledgements",
+}  # fmt: skip
 LEFT_OUT = {"packet": PACKET, "delay": 0.0, "access_delay": 0.0}  # what need not be written
 LONGEST = 1e4  # [s] of a run
+IN_SECONDS = 1.0  # [s] from which a time is not in ms
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class Knob:
         The value that the slider's range is made for, in SI units.
     axis : str
         Its name as an axis of `fluidcc.sweep`; "" if it has none.
+    about : str
+        What it is.
     """
 
     place: tuple[str, ...]
@@ -59,6 +68,7 @@ class Knob:
     value: float
     usual: float
     axis: str
+    about: str
 
     @property
     def range(self) -> tuple[float, float]:
@@ -92,8 +102,9 @@ class Board:
             If `source` is nothing of these.
         """
         if source is None:
-            link = {"capacity": "3 Mbit/s", "buffer": "0.5 s"}
-            source = dumbbell([sources.LDCC, sources.LDCC], link, rtt="50 ms")
+            flows = {"near": sources.Reno, "far": {"law": sources.Reno, "start": "10 s"}}
+            link = {"law": links.PI, "capacity": "10 Mbit/s", "buffer": "300 packets"}
+            source = dumbbell(flows, link, rtt=["40 ms", "80 ms"])
         if not isinstance(source, Network | Scenario):
             source = Scenario.load(source)
         scenario = Scenario("own", source, 30.0) if isinstance(source, Network) else source
@@ -207,16 +218,20 @@ class Board:
                 value, unit = _buffer(value, row["capacity"], packet)
             value = to_si(value, unit, key, packet=packet) if isinstance(value, str) else value
             axis = "" if key == "buffer" else f"{name}.{key}"
-            yield self._knob((kind, name, key), unit, float(value), axis)
+            yield self._knob((kind, name, key), unit, float(value), axis, ABOUT[key])
         units = {plain(s): unit for s, unit in law.units.items()}
+        about = {plain(s): text for s, text in law.meaning.items()}
         for key, usual in _numbers(law).items():
             value = float(to_si(row["params"].get(key, usual), units[key], key))
-            yield self._knob((kind, name, "params", key), units[key], value, f"{name}.{key}")
+            place = kind, name, "params", key
+            yield self._knob(place, units[key], value, f"{name}.{key}", about.get(key, ""))
 
-    def _knob(self, place: tuple[str, ...], unit: str, value: float, axis: str) -> Knob:
+    def _knob(self, place: tuple[str, ...], unit: str, value: float, axis: str, about: str) -> Knob:
         label, size = scaled(place[-1], unit)
         usual = self._usual.setdefault(place, value)
-        return Knob(place, label, size, value, usual, axis)
+        if unit == "s" and abs(usual) >= IN_SECONDS:
+            label, size = label.replace("[ms]", "[s]"), 1.0
+        return Knob(place, label, size, value, usual, axis, about)
 
     # --- as text ----------------------------------------------------------------------------------
 

@@ -69,6 +69,20 @@ class Scene:
         except FluidccError as error:
             return str(error)
 
+    @cached_property
+    def headline(self) -> str:
+        """The verdict with its numbers."""
+        try:
+            m = self.report.margins
+        except FluidccError:
+            return self.verdict
+        numbers = {
+            "gain margin": (m.gain, ""), "phase margin": (m.phase, "\u00b0"),
+            "delay margin": (1e3 * m.delay, " ms"),
+        } if m.stable else {"critical gain": (m.gain_nearest, "")}  # fmt: skip
+        told = [f"{name} {x:.3g}{unit}" for name, (x, unit) in numbers.items() if np.isfinite(x)]
+        return ": ".join([self.verdict, *([", ".join(told)] if told else [])])
+
 
 @dataclass
 class Chart:
@@ -106,18 +120,19 @@ def draw_chart(scene: Scene, x: tuple[str, float], y: tuple[str, float]) -> Char
     count = int(np.clip(np.sqrt(SHADED_S / each), *GRID))
     values = np.geomspace(0.25, 4.0, count)
     grid = {x[0]: x[1] * values, y[0]: y[1] * values}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = sweep(scene.net, grid, ["stable"], delays=scene.delays, progress=False)
-        stable = found["stable"].transpose(y[0], x[0]).values.astype(float)
-        curve, missing = (np.empty(0), np.empty(0)), ""
+    found = sweep(scene.net, grid, ["stable"], delays=scene.delays, progress=False)
+    stable = found["stable"].transpose(y[0], x[0]).values.astype(float)
+    curve, missing = (np.empty(0), np.empty(0)), ""
+    ends = {axis[0]: (axis[1] * values[0], axis[1] * values[-1]) for axis in (x, y)}
+    for name, along in ((y[0], x[0]), (x[0], y[0])):  # it may cross one of the two at present
         try:
-            ends = [(axis[1] * values[0], axis[1] * values[-1]) for axis in (y, x)]
             edge: Any = stability_boundary(
-                scene.net, y[0], bounds=ends[0], along=x[0], along_bounds=ends[1],
+                scene.net, name, bounds=ends[name], along=along, along_bounds=ends[along],
                 delays=scene.delays,
             )  # fmt: skip
-            curve = (edge.x, edge.y)
         except FluidccError as error:
-            missing = str(error)
+            missing = missing or str(error)
+        else:
+            curve, missing = ((edge.x, edge.y) if name == y[0] else (edge.y, edge.x)), ""
+            break
     return Chart(grid[x[0]], grid[y[0]], stable, curve, missing)

@@ -26,13 +26,15 @@ def three() -> Explorer:
 
 @pytest.fixture(scope="module")
 def two() -> Explorer:
-    return Explorer(until=2.0)
+    return Explorer(
+        fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s", "buffer": "0.5 s"}), until=2.0
+    )
 
 
 def slider(made: Explorer, name: str, label: str) -> Any:
     (card,) = (one for one in made.controls.objects if getattr(one, "title", "") == name)
-    (found,) = (one for one in card.objects if one.label == label)
-    return found
+    parts = card.select(lambda one: getattr(one, "label", None) == label)
+    return parts[0]
 
 
 @pytest.mark.slow
@@ -134,11 +136,13 @@ def test_another_network_and_another_law_are_chosen(three: Explorer) -> None:
     network = made.controls.objects[0]
     network.value = "p1"
     assert made.board.network() == fc.scenarios["p1"].net
-    made.controls.objects[0].value = "two flows of LDCC"
+    made.controls.objects[0].value = "two flows of TCP"
     assert made.board.network() == Board.of().network()
-    slider(made, "flow1", "law").value = "FAST"
-    assert made.board.network().flows["flow1"].law == fc.FAST
-    assert slider(made, "flow1", "gamma").value == 0.5
+    others = {name: card for name, card in made._cards.items() if name != ("flows", "near")}
+    slider(made, "near", "law").value = "FAST"
+    assert made.board.network().flows["near"].law == fc.FAST
+    assert slider(made, "near", "gamma").value == 0.5
+    assert others.items() <= made._cards.items()  # one card is made anew, not all
 
 
 @pytest.mark.slow
@@ -147,18 +151,40 @@ def test_the_network_may_change_while_the_chart_is_open() -> None:
     made.tabs.active = TABS.index("chart")
     made._draw_map()
     assert len(made.map.cells.data["x"]) > 0
-    for name in ("two flows of LDCC", *fc.scenarios.files):
+    for name in ("two flows of TCP", *fc.scenarios.files):
         made.controls.objects[0].value = name
         net = Board.of().network() if name not in fc.scenarios else fc.scenarios[name].net
         assert made.scene.net == net
         assert {one.value for one in made.axes} <= {*made._knobs()}
-        if name != "two flows of LDCC":
+        if name != "two flows of TCP":
             assert len(made.map.cells.data["x"]) == 0
             assert "not of this network" in made.map_note.object
-    made.controls.objects[0].value = "two flows of LDCC"
+    made.controls.objects[0].value = "two flows of TCP"
     made._rebuilt(made.board.drop_flow)
     made._rebuilt(made.board.drop_flow)
     assert made.board.network() == made.scene.net
+
+
+def test_the_first_screen_has_flows_that_differ_numbers_and_a_boundary() -> None:
+    made = Explorer()
+    run = made.scene.run
+    assert float(abs(run.rate[:, 0] - run.rate[:, 1]).max()) > 0.1 * float(run.capacity.max())
+    report = fc.stability(made.board.network())
+    assert f"delay margin {1e3 * report.delay_margin:.3g} ms" in made.verdict.object
+    made._draw_map()
+    assert {0.0, 1.0} == {*made.map.cells.data["stable"]}
+    assert len(made.map.curve.data["x"]) > 5
+    assert made.map_note.object == ""
+
+
+def test_every_slider_says_what_it_sets() -> None:
+    board = Board.of("p1")
+    knobs = [
+        k for kind in ("flows", "links") for n in board.table[kind] for k in board.knobs(kind, n)
+    ]
+    assert [knob.place for knob in knobs if not knob.about] == []
+    start = next(k for k in Board.of().knobs("flows", "far") if k.place[-1] == "start")
+    assert (start.label, start.value / start.size) == ("start [s]", 10.0)
 
 
 def test_it_is_a_page_and_a_cell_of_a_notebook() -> None:

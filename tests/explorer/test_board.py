@@ -9,6 +9,8 @@ import fluidcc as fc
 from fluidcc.base.errors import FluidccError, UnknownName
 from fluidcc.explorer.board import Board
 
+TWO = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s", "buffer": "0.5 s"}, rtt="50 ms")
+
 
 @pytest.mark.parametrize("name", list(fc.scenarios.files))
 def test_a_board_is_the_network_it_was_made_of(name: str) -> None:
@@ -32,7 +34,7 @@ def test_its_file_and_its_code_are_that_network(name: str) -> None:
 
 
 def test_what_a_slider_sets_is_in_the_network_and_in_its_file() -> None:
-    board = Board.of()
+    board = Board.of(TWO)
     knobs = {knob.place: knob for knob in board.knobs("flows", "flow1")}
     knobs |= {knob.place: knob for knob in board.knobs("links", "bottleneck")}
     for place, value in (
@@ -54,7 +56,7 @@ def test_what_a_slider_sets_is_in_the_network_and_in_its_file() -> None:
 
 @pytest.mark.parametrize("kind", ["links", "flows"])
 def test_every_law_has_its_parameters_as_sliders(kind: str) -> None:
-    board = Board.of()
+    board = Board.of(TWO)
     (name, *_) = board.table[kind]
     for law in board.laws(kind):
         board.put_law(kind, name, law)
@@ -69,7 +71,7 @@ def test_every_law_has_its_parameters_as_sliders(kind: str) -> None:
 
 
 def test_flows_come_and_go() -> None:
-    board = Board.of()
+    board = Board.of(TWO)
     assert board.add_flow() == "flow3"
     assert board.network().flow_names == ("flow1", "flow2", "flow3")
     for _ in range(5):
@@ -93,7 +95,7 @@ def test_a_law_of_ones_own_can_be_explored() -> None:
 
 
 def test_what_cannot_be_meant_is_said() -> None:
-    board = Board.of()
+    board = Board.of(TWO)
     with pytest.raises(UnknownName, match="LDC"):
         board.put_law("flows", "flow1", "LDC")
     board.put(("until",), -1.0)

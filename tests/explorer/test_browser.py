@@ -46,7 +46,7 @@ def test_the_page_works_and_its_console_stays_clean(
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("requestfailed", lambda request: said.append(request.url))
     page.goto(f"{address}?theme={theme}")
-    page.get_by_text("flow1", exact=True).first.wait_for(timeout=60_000)
+    page.get_by_text("near", exact=True).first.wait_for(timeout=60_000)
     canvas = page.locator(".bk-Figure").first
     canvas.wait_for(timeout=60_000)
     page.wait_for_timeout(1000)
@@ -55,19 +55,24 @@ def test_the_page_works_and_its_console_stays_clean(
     known = page.evaluate(f"{models}.filter(m => m.type == 'Figure').length")
     assert known == 6  # three variables, Nyquist, roots and the chart
     before = canvas.screenshot()
-    eta = page.locator("input:visible[type=text]").nth(6)
-    eta.fill("0.1")
-    eta.press("Enter")
+    page.get_by_role("slider", name="q ref [ms]").wait_for(timeout=10_000)  # readers have its name
+    wanted = page.get_by_role("textbox", name="q ref [ms]")
+    wanted.fill("20")
+    wanted.press("Enter")
     page.wait_for_timeout(1500)
     assert canvas.screenshot() != before
-    eta.fill("-1")
-    eta.press("Enter")
-    page.get_by_text("eta is -1").wait_for(timeout=10_000)
-    eta.fill("0.4")
-    eta.press("Enter")
+    wanted.fill("-1")
+    wanted.press("Enter")
+    page.get_by_text("q_ref is -").wait_for(timeout=10_000)
+    wanted.fill("50")
+    wanted.press("Enter")
     for tab in ("Nyquist", "roots", "stability", "chart", "equilibrium", "code"):
         page.locator(f".bk-tab:has-text('{tab}')").first.click()
         page.wait_for_timeout(500)
     page.get_by_text("import fluidcc as fc").wait_for(timeout=10_000)
+    page.locator(".bk-tab:has-text('chart')").first.click()
+    page.get_by_role("button", name="draw the chart").click()
+    page.get_by_text("is being drawn").wait_for(timeout=10_000)
+    page.get_by_text("is being drawn").wait_for(state="hidden", timeout=120_000)
     assert said == []
     page.close()
