@@ -135,6 +135,12 @@ LOOSE = 0.02
 at eps^(1/m).
 """
 
+SLOW = 1e-3
+"""Roots below this, in the longest delay's unit, are taken for one where rounding parts them."""
+
+DENSE = 400
+"""Unknowns up to which matrices are decomposed."""
+
 MOST = 300_000
 """Pairs of a guess and a known root in one call of compiled code, a tenth of a second or so."""
 
@@ -177,7 +183,10 @@ def resolve(
     while len(left):
         first = s[left[0]]
         link = np.where(np.maximum(size[left], size[left[0]]) < 1e-11, CLOSE, LOOSE)
-        near = np.abs(s[left] - first) < link * abs(first)
+        # of a slow root beside one at zero fewer digits are known
+        slow = abs(first) < SLOW and pencil.size <= DENSE
+        blur = told_apart(pencil, first, 0.1 * abs(first), 1) if slow else 0.0
+        near = np.abs(s[left] - first) < np.maximum(link * abs(first), blur)
         near[0] = True
         group, left = left[near], left[~near]
         if len(group) == 1 and size[group[0]] < 1e-11:

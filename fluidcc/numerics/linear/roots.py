@@ -21,6 +21,7 @@ from fluidcc.numerics.linear.bounds import (
 )
 from fluidcc.numerics.linear.compiled.zeros import ROUNDING
 from fluidcc.numerics.linear.contours import (
+    DENSE,
     MULTIPLE,
     Floats,
     OnContour,
@@ -79,9 +80,6 @@ NEAR_ZERO = 1e-7
 """Roots of a system of more than `DENSE` unknowns within this, in units of 1/(longest delay), are
 taken for roots at zero.
 """
-
-DENSE = 400
-"""Unknowns up to which matrices are decomposed."""
 
 STEP = 12.0
 """Frequencies between collocations, in units of 1/(longest delay); each resolves those around
@@ -260,11 +258,13 @@ class Search:
             if 1 < times <= MULTIPLE and mean.imag > -1e-9 * size and not self.large:
                 root = one_root(self.pencil, mean, size, times)
                 if root is not None:
+                    if abs(mean.imag) <= 1e-9 * size:  # of conjugates
+                        root = complex(root.real)
                     self.roots, self.times = (
                         np.append(self.roots, root),
                         np.append(self.times, times),
                     )
-                    alone &= np.abs(every - root) > size
+                    alone &= ~group
         self.rest = every[alone]
         self.add(self.rest)
 
@@ -444,14 +444,14 @@ class Searches:
     """The roots of a block: those of its parts that have no loop in common, each found by itself.
 
     Where entries are not `exact`, as with linearised networks, roots slower than 1e-9 over the
-    longest delay are not told from zero.
+    longest delay are not told from zero; over a `unit` of time [s] where nothing is delayed.
     """
 
-    def __init__(self, of: Entries, exact: bool = True) -> None:
+    def __init__(self, of: Entries, exact: bool = True, unit: float = 0.0) -> None:
         self.core = core_of(of)
         self.parts = [Search(part) for part in independent(self.core)]
         if not exact:
-            unit = float(of.delays.max(initial=0.0))
+            unit = float(of.delays.max(initial=0.0)) or unit
             unit = unit or min((part.pencil.time for part in self.parts), default=1.0)
             for part in self.parts:
                 part.slowest = part.pencil.time / unit

@@ -358,3 +358,34 @@ def test_no_other_assignment_has_a_smaller_sum(rank: int, seed: int, far: float)
 def test_what_is_no_number_is_given_to_some_one(wrong: float) -> None:
     assigned(np.array([0j, 1, 2, 3]), np.array([2.1, wrong, 0.1, 3.1 + 0j]))
     assigned(np.array([0j, 1, wrong, 3]), np.array([2.1, wrong, wrong, 3.1 + 0j]))
+
+
+# --- crossovers below all poles, and lobes beside each other --------------------------------------
+
+
+@pytest.mark.parametrize("k", [1e-9, 1e-3, 5e-3])
+def test_the_crossover_of_a_slow_integrating_loop(k: float) -> None:
+    found = transfer([k], [1, 0], 1.0).margins()
+    assert found.crossover == pytest.approx(k, rel=1e-12)
+    assert found.phase == pytest.approx(90 - np.degrees(k), rel=1e-12)
+    assert found.delay == pytest.approx(np.pi / 2 / k - 1, rel=1e-12)
+
+
+@pytest.mark.parametrize("zero", [1e-3, 1e-5, 1e-7])
+def test_zeros_far_slower_than_the_delay(zero: float) -> None:
+    """(s + z)^2 z / s^3: modulus and phase in closed form, as the delay hardly acts."""
+    found = transfer(8 * zero * np.poly([-zero, -zero]), [1, 0, 0, 0], 1e-3).margins()
+    turn = 1e-3 * zero / 2  # of the phase at the crossing, of which the slope is one over z
+    assert found.phase_crossover_down == pytest.approx(zero, rel=4 * turn + 1e-9)
+    assert found.gain_down == pytest.approx(1 / 16, rel=8 * turn + 1e-9)
+    omega = found.crossover / zero
+    assert 8 * (1 + omega**2) == pytest.approx(omega**3, rel=1e-9)
+
+
+@pytest.mark.parametrize("delay", [100.0, 1000.0])
+def test_the_modulus_margin_is_that_of_the_nearest_lobe(delay: float) -> None:
+    found = transfer([1], [1, 1], delay).margins()
+    omega = np.pi / (1 + delay) * (1 + np.linspace(-1e-4, 1e-4, 20_001))
+    least = np.abs(1 + np.exp(-1j * omega * delay) / (1 + 1j * omega)).min()
+    assert least * (1 - 1e-4) <= found.modulus <= least
+    assert found.modulus <= 1 - 1 / found.gain

@@ -35,6 +35,29 @@ def test_all_branches_of_the_scalar_equation(a: float, b: float, tau: float) -> 
     assert np.abs(found - exact[: len(found)]).max() * tau < 1e-10 * np.abs(exact * tau)[:15].max()
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+@pytest.mark.parametrize("near", [1e-6, 3e-7, 1e-7, -1e-7])
+def test_of_a_root_very_near_one_at_zero_as_much_is_said_as_rounding_leaves(
+    near: float, unit: float
+) -> None:
+    system = fc.DelayLTI.retarded([[1 / unit]], ([[-1 / unit]], (1 + near) * unit))
+    assert system.count_unstable().unstable == (near > 0)
+    found = system.roots(count=2).real * unit
+    assert found[np.abs(found).argmax()] == pytest.approx(2 * near, rel=1e-15 / near**2 + 1e-3)
+
+
+@pytest.mark.parametrize("n", [30, 40, 60])
+def test_without_delays_there_are_as_many_roots_as_states(n: int) -> None:
+    """However ill-conditioned: to what rounding of the coefficients leaves of them."""
+    rng = np.random.default_rng(n)
+    half = rng.normal(size=n // 2) - 1 + 3j * rng.normal(size=n // 2)
+    den = np.poly(np.r_[half, half.conj()]).real
+    found = transfer([1], den).roots(count=n)
+    assert len(found) == n
+    powers = np.abs(found[:, None]) ** np.arange(n, -1, -1)
+    assert (np.abs(np.polyval(den, found)) <= 1e-9 * (np.abs(den) * powers).sum(axis=1)).all()
+
+
 @pytest.mark.parametrize("unit", [1e-5, 1.0, 1e5])
 @pytest.mark.parametrize("near", [-1e-1, -1e-3, 2e-3, 1e-4])
 def test_a_root_beside_one_at_zero_is_not_at_zero(near: float, unit: float) -> None:

@@ -8,7 +8,15 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.linear.compiled.elimination import outlook
-from fluidcc.numerics.linear.compiled.loci import SMALL, WEAK, assign, reach, trace
+from fluidcc.numerics.linear.compiled.loci import (
+    DECADES,
+    SMALL,
+    WEAK,
+    assign,
+    beginning,
+    reach,
+    trace,
+)
 from fluidcc.numerics.linear.compiled.points import (
     BOTH,
     LARGEST,
@@ -71,12 +79,16 @@ def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     """Whether there is one of a kind after point i."""
     if kind in (CIRCLE, AXIS):
         return _crosses(grid.value[i, j], grid.value[i + 1, j], kind)
-    column, sign = (0, 1.0) if kind == LOWEST else (2, -1.0)  # an extremum that may be the best one
-    best = min(sign * grid.edge[i, column], sign * grid.edge[i + 1, column])
-    return (
-        sign * grid.edge[i, column + 1] < 0 <= sign * grid.edge[i + 1, column + 1]
-        and best <= limits[column // 2]
-    )
+    column, sign = (0, 1.0) if kind == LOWEST else (2, -1.0)
+    a, da = sign * grid.edge[i, column], sign * grid.edge[i, column + 1]
+    b, db = sign * grid.edge[i + 1, column], sign * grid.edge[i + 1, column + 1]
+    if not da < 0 <= db:
+        return False
+    if kind == HIGHEST:  # one over it is a distance too
+        a, da, b, db = -1 / a, da / a**2, -1 / b, db / b**2
+    # a distance lies above its tangents: an extremum may be the best one where these cross so low
+    width = grid.omega[i + 1] - grid.omega[i]
+    return min(a, b, a + da * (b - a - db * width) / (da - db)) <= limits[column // 2]
 
 
 @njit(counted=False)
@@ -92,16 +104,14 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
 
 @njit(counted=False)
 def _limits(grid):  # type: ignore[no-untyped-def]
-    """Above which a least singular value, and a largest one with its sign changed, is no
-    candidate.
-    """
+    """Above which a least singular value, and one over a largest one, is no candidate."""
     lowest, highest = np.inf, -np.inf
     for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
         if grid.edge[i, 0] < lowest:
             lowest = grid.edge[i, 0]
         if grid.edge[i, 2] > highest:
             highest = grid.edge[i, 2]
-    return lowest * CANDIDATES + 1e-12, -highest / CANDIDATES
+    return lowest * CANDIDATES + 1e-12, CANDIDATES / highest
 
 
 @njit(counted=False)
@@ -217,6 +227,7 @@ MARGINS = 16
 FREQUENCIES = 10  # from this one on they are frequencies
 DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
+STRONG, SETTLED = 1e7, 1e-5  # loops beyond which, and changes by a decade up to which, are at rest
 STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
 STRONGEST = 1e18
 VAST = 1e12  # factors above this are one over the rounding of parts that cancel
@@ -228,7 +239,7 @@ def followed(whole, real, poles, proper, m, low, high, points):  # type: ignore[
     beside.
     """
     loop, ahead = loop_of(whole, real, m), outlook(poles, proper, whole, real)
-    least = ahead.low if np.isnan(low) else low
+    least = beginning(loop, ahead.low) if np.isnan(low) else low
     most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(high) else high
     if not 0 < least < most:
         return np.array([least, most]), np.empty((0, 0), np.complex128)
@@ -268,12 +279,21 @@ def judge(whole, table, poles, proper, m, times):  # type: ignore[no-untyped-def
 def _margins(loop, ahead):  # type: ignore[no-untyped-def]
     """The margins of one system in its unit of time, and the frequencies of a modulus of one."""
     end = reach(loop, ahead.high, 1.0, ahead.most)
-    grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
+    grid = trace(loop, beginning(loop, ahead.low), end, ahead.swings, 1.0)
     found, rank = search(loop, grid, KINDS), grid.value.shape[1]
     still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
+    modulus, modulus_at, mt, mt_at = _best(grid, found)
+    for k in range(len(found.kind)):  # a distance to -1 that is read there is no less
+        if found.kind[k] in (CIRCLE, AXIS) and abs(1 + found.value[k]) < modulus:
+            at_point(loop, complex(0.0, found.omega[k]), LEAST, still, rates, edge)
+            modulus, modulus_at = edge[0], found.omega[k]
+    at = _towards_rest(loop, grid, still, rates, edge)
+    if edge[0] < modulus:
+        modulus, modulus_at = edge[0], at
+    if edge[2] > mt:
+        mt, mt_at = edge[2], at
     at_point(loop, 0j, BOTH, still, rates, edge)
     size = norm(loop)
-    modulus, modulus_at, mt, mt_at = _best(grid, found)
     if np.isfinite(size) and edge[0] < modulus:
         modulus, modulus_at = edge[0], 0.0
     if np.isfinite(size) and edge[2] > mt:
@@ -294,6 +314,24 @@ def _margins(loop, ahead):  # type: ignore[no-untyped-def]
         phase_at, up_at, down_at, delay_at, modulus_at, mt_at,
     )  # fmt: skip
     return best, found.omega[found.kind == CIRCLE]
+
+
+@njit()
+def _towards_rest(loop, grid, values, rates, edge):  # type: ignore[no-untyped-def]
+    """A frequency below all others, and put into `edge` the singular values there, if these have a
+    limit other than 0 and infinity: channels beside those that integrate have.
+    """
+    omega, before = grid.omega[0], grid.edge[0]
+    for _ in range(DECADES):
+        omega *= 0.1
+        at_point(loop, complex(0.0, omega), BOTH, values, rates, edge)
+        if not norm(loop) < STRONG:
+            break
+        if (np.abs(edge - before) <= SETTLED * np.abs(before))[::2].all():
+            return omega
+        before = edge.copy()
+    edge[:] = (np.inf, 0.0, 0.0, 0.0)
+    return omega
 
 
 @njit()

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.linear.compiled.points import BOTH, at_point, square, strength
+from fluidcc.numerics.linear.compiled.elimination import ENTRIES
+from fluidcc.numerics.linear.compiled.points import (
+    BOTH,
+    NEITHER,
+    Loop,
+    at_point,
+    square,
+    strength,
+)
 
 HUGE = 1e300  # the cost of what is no number
 
@@ -104,6 +112,76 @@ def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     while omega < most and factor * strength(loop, complex(0.0, omega)) > WEAK:
         omega *= 3.0
     return min(omega, most)
+
+
+BENT = 1e-11  # of entries: what changes by as much as itself with it is rounding
+KNOWN = 1e-4  # of a locus that may change with it
+LOWER, DECADES = 0.1, 20  # steps down at most until all that is slow is passed
+POINTS = 8  # of half a circle
+CLEAR = 0.25  # least power of s by which a locus is said to rise or to fall
+
+
+@njit()
+def beginning(loop, low):  # type: ignore[no-untyped-def]
+    """Where the loci begin: `low`, or below poles and zeros that are slower, and the crossovers of
+    the powers of s that the loci are from there on, as far as these are more than rounding.
+
+    The product of the loci has its poles and zeros within a circle at zero alone if the sums of
+    their powers vanish there.
+    """
+    rank = loop.basis.shape[1]
+    values, rates, edge = np.empty(rank, np.complex128), np.empty(rank, np.complex128), np.empty(4)
+    known, start = np.empty(rank), low
+    for _ in range(DECADES):
+        _sure(loop, low, values, rates, edge, known)
+        worst = known.max()
+        if not worst < KNOWN:
+            low = min(low / LOWER, start)
+            break
+        sums = np.zeros(4, np.complex128)
+        for k in range(POINTS):
+            turn = np.exp(1j * np.pi * (k + 0.5) / POINTS)
+            at_point(loop, low * turn, NEITHER, values, rates, edge)
+            for j in range(rank):
+                for power in range(4 if values[j] != 0 else 0):
+                    sums[power] += turn ** (power + 2) * low * rates[j] / values[j]
+        if not np.abs(sums.real).max() / POINTS > 10 * worst:
+            break
+        low *= LOWER
+    _sure(loop, low, values, rates, edge, known)
+    begin, here, turns = low, values.copy(), rates.copy()
+    for i in range(rank):
+        size = abs(here[i])
+        power = (1j * low * turns[i] / here[i]).real if size != 0 else 0.0
+        if abs(power) > CLEAR and (size < 1) == (power < 0):
+            omega = low * size ** (-1 / power)
+            _sure(loop, omega, values, rates, edge, known)
+            for j in range(rank):
+                if known[j] < KNOWN and 0.5 < abs(values[j]) < 2:
+                    begin = min(begin, 0.3 * omega)
+    return begin
+
+
+@njit()
+def _sure(loop, omega, values, rates, edge, known):  # type: ignore[no-untyped-def]
+    """The loci at a frequency, and by how much of itself each and its slope change if entries are
+    off by `BENT`.
+    """
+    rank, s = len(values), complex(0.0, omega)
+    bent, order = loop.real.copy(), np.zeros(rank, np.int64)
+    for k in range(3 * loop.whole[ENTRIES]):
+        bent[k] *= 1 + BENT * np.sin(1.0 + 2.3 * k)
+    other = Loop(
+        loop.whole, bent, loop.work, loop.left, loop.left_rate, loop.right, loop.right_rate,
+        loop.basis,
+    )  # fmt: skip
+    at_point(other, s, NEITHER, values, rates, edge)
+    moved, turned = values.copy(), rates.copy()
+    at_point(loop, s, NEITHER, values, rates, edge)
+    assign(values, moved, order)
+    for j in range(rank):
+        off = abs(moved[order[j]] - values[j]) + omega * abs(turned[order[j]] - rates[j])
+        known[j] = off / abs(values[j]) if values[j] != 0 else np.inf
 
 
 @njit()
