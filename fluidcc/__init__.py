@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.analysis.boundary import stability_boundary
     from fluidcc.analysis.linearize import linearize
     from fluidcc.analysis.orbit import limit_cycle
-    from fluidcc.analysis.sampled import sampled_stability
     from fluidcc.analysis.stability import stability
     from fluidcc.base import errors
     from fluidcc.equilibria import num
@@ -36,6 +35,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.network.traces import read_trace
     from fluidcc.numerics.linear.dlti import DelayLTI
     from fluidcc.papers.binomial.synchronized import synchronized
+    from fluidcc.papers.ecf.routers import sampled_stability
     from fluidcc.papers.ldcc.undelayed import undelayed
     from fluidcc.papers.published import published
     from fluidcc.simulation.fused import compile
@@ -72,7 +72,7 @@ _HOME = {
     "prove": "laws.prove",
     "published": "papers.published",
     "read_trace": "network.traces",
-    "sampled_stability": "analysis.sampled",
+    "sampled_stability": "papers.ecf.routers",
     "scenarios": "network.scenarios",
     "simulate": "simulation.simulate",
     "solve_dde": "laws.delay_equations",

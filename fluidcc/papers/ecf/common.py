@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sympy import Matrix, simplify
 
-from fluidcc.analysis.sampled import SampledStability, sampled_stability
+from fluidcc.analysis.sampled import SampledStability
 from fluidcc.laws import Link, Source
 from fluidcc.links import PAQM, PAQMECF, PAQMECF2
 from fluidcc.links import RED as FixedRED
@@ -29,6 +29,7 @@ from fluidcc.network.zoo.ecf import (
     periods,
     router,
 )
+from fluidcc.papers.ecf.routers import sampled_stability
 from fluidcc.papers.printed import numbers
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import ECF, FramedECF, Reno, SlowStartTFRC

@@ -12,7 +12,6 @@ from sympy import lambdify
 
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.point import operating_point
-from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.sufficient import sufficient_conditions
 from fluidcc.base.colours import RED
 from fluidcc.equilibria.equilibrium import equilibrium
@@ -22,6 +21,7 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.drawing import Figures, plain_ticks
+from fluidcc.papers.ecf.routers import sampled_stability
 from fluidcc.papers.ldcc import coexistence as beside
 from fluidcc.papers.ldcc.common import FAIR_DELAYS, W_OVER_BETA, T, beta, run, unstable
 from fluidcc.papers.ldcc.law import V, burst
