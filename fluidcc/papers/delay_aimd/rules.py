@@ -15,11 +15,9 @@ from fluidcc.laws import Source
 from fluidcc.metrics import jumps
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
-from fluidcc.network.topologies import dumbbell
-from fluidcc.network.zoo.delay_aimd import C2, PACKET, T2, TAU2, flow, on_link_2
+from fluidcc.network.zoo.delay_aimd import C2, PACKET, T2, TAU2, on_link_2
 from fluidcc.papers import printed
 from fluidcc.papers.model import (
-    REFUTED,
     Found,
     differs_if,
     not_given,
@@ -28,7 +26,7 @@ from fluidcc.papers.model import (
     refuted_if,
     reproduced_if,
 )
-from fluidcc.papers.printed import agrees, named
+from fluidcc.papers.printed import named
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
     HTCP,
@@ -122,29 +120,6 @@ def busy_link() -> Found:
         for a, r, m in zip(windows, trips, smallest, strict=True)
     ]
     return proved(*factor.claims.values(), Eq(sum(after), sum(rates)))
-
-
-def busy_with_two_round_trips() -> Found:
-    link = {"capacity": C2, "delay": T2 / 4, "buffer": 400 * PACKET}
-    near, far = flow(PlainDelayAIMD, 200), flow(PlainDelayAIMD, 400, access_delay=T2 / 4)
-    run = simulate(dumbbell({"f1": near, "far": far}, link), 60.0, samples=6001, rtol=1e-6)
-    late = whole_epochs(run, 20.0)
-    used, rates, least = late.utilisation.mean(), late.rate.mean("time"), late.utilisation.min()
-    return busy_if(
-        used,
-        least,
-        utilisation=used,
-        smallest=least,
-        short=(late.utilisation < 0.99).mean(),
-        ratio=rates[0] / rates[1],
-    )
-
-
-def busy_if(used: float, least: float, *tables: Any, **words: Any) -> Found:
-    """Of a link that is used to 100 %: reproduced if at all times, differs if in the mean only."""
-    if agrees("100 %", least):
-        return reproduced_if(True, *tables, **words)
-    return differs_if(agrees("100 %", used), *tables, otherwise=REFUTED, **words)
 
 
 def ratchet_form() -> Found:
