@@ -1,7 +1,7 @@
 """Modules that rooms below them call without importing them; the package's front names them.
 
 A result shows its picture (`fluidcc.base.pictures.image`) and a scenario runs itself, though the
-rooms that draw and run stand above them.
+subpackages that draw and run are above them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Arguments that do not fit, answered in one sentence with the remedy: how a function is called,
 and with what values.
 
-Each check is told what the argument is called in the message and returns it in its normal form.
-Text with units is read by `fluidcc.base.units`; what is checked here has none.
+Each check takes the name of the argument for its message and returns the argument in its normal
+form. Text with units is read by `fluidcc.base.units`; arguments checked here have none.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def explained_class(made: C) -> C:
 
 
 def explained(function: Callable[P, R], about: str | None = None) -> Callable[P, R]:
-    """Return the same function, whose calls raise `InvalidCall` where Python's TypeError says that
+    """Return a function that raises `InvalidCall` where Python's TypeError says that
     arguments do not fit.
 
     The text names the function, the argument and, from the docstring (or `about`), what it should

@@ -140,7 +140,7 @@ def warn(text: str, stacklevel: int = 1) -> None:
 
 @contextmanager
 def gathered() -> Iterator[list[str]]:
-    """Take down what is warned of meanwhile, instead of telling it: of this thread alone, unlike
+    """Collect the warnings raised meanwhile instead of showing them: of this thread alone, unlike
     Python's own ways.
     """
     texts: list[str] = []

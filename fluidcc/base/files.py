@@ -1,4 +1,4 @@
-"""Files that are written: whether their names will do, told before a long run rather than after it.
+"""Output files: their names are checked before a long run rather than after it.
 
 Nothing replaces a file that is there unless that is asked for, and nothing ever replaces what is
 read.

@@ -54,7 +54,7 @@ def unpacked(text: str) -> dict[str, NDArray[Any]]:
 def axes_of(data: Any) -> list[str]:
     """Return the axes of the grid of a sweep; of another dataset, all its dimensions.
 
-    They stand in its attribute ``axes`` as JSON, since NetCDF 3 has no lists of text.
+    They are in its attribute ``axes`` as JSON, since NetCDF 3 has no lists of text.
     """
     names = json.loads(data.attrs["axes"]) if "axes" in data.attrs else map(str, data.dims)
     return [name for name in names if name in data.dims]  # one may be fixed by isel

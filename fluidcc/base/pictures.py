@@ -1,7 +1,7 @@
 """Pictures of results in a notebook's page.
 
-A result says what it holds, and `image` what it looks like, without knowing who draws: the room
-that does stands above all results (`fluidcc.base.above`).
+A result says what it holds, and `image` what it looks like, without importing the plots, which are
+in a subpackage above all results (`fluidcc.base.above`).
 """
 
 from __future__ import annotations

@@ -80,9 +80,9 @@ class Progress:
         True: from the start. False: never. None: from two seconds of run time on, if someone is
         `watched` to see it.
     start : float
-        Where it stands at the start: of this the pace knows nothing.
+        Units done at the start, which do not count for the pace.
     about, form, unit : str
-        What is done, how tqdm is to show it, and what is counted.
+        Description, tqdm's format, and unit counted.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Progress:
 
 @contextmanager
 def patiently(about: str) -> Iterator[None]:
-    """Show a bar that says what is done, from two seconds on, if someone is `watched` to see it.
+    """Show a progress bar from two seconds on, if the output is `watched`.
 
     It is for work that cannot say how far it has come, such as compiling. Such work comes in many
     parts: once they have taken two seconds together, the next one shows its bar at once. Of parts

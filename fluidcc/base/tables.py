@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 MOST_ITEMS = 6  # of a sequence in one cell
-NOTHING = 1e-12  # of what is measured: less than any tolerance
+NOTHING = 1e-12  # relative size that is printed as 0: below every tolerance
 # What people read in place of an SI unit, and how many of the SI unit it is.
 READ_IN = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "bit": ("kbit", 1e3)}
 _NUMBER = re.compile(r"[-+]?(\d[\d.,]*(e[-+]?\d+)?|inf|nan)?( ?[%\u00b0])?")
@@ -36,7 +36,7 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def in_lines(rows: Iterable[tuple[str, str]]) -> str:
-    """Pairs of a name and a text, one below the other.
+    """Return pairs of a name and a text, one below the other.
 
     >>> print(in_lines([("gain", "2"), ("phase margin", "60 deg")]))
     gain          2
@@ -48,8 +48,8 @@ def in_lines(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def in_html(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """An HTML table of plain text, in which each row begins with its heading; columns of numbers
-    are flush right.
+    """Return an HTML table of plain text, in which each row begins with its heading; columns of
+    numbers are flush right.
 
     >>> in_html([["a", "x < 1"]]).count("x &lt; 1")
     1
@@ -72,7 +72,7 @@ def in_html(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
 
 
 def number(value: float, size: float = 0.0) -> str:
-    """A number in six digits; one that is nothing beside `size` is 0.
+    """Return a number in six digits; one negligible beside `size` as 0.
 
     >>> number(0.1), number(-1e-17, 1.0)
     ('0.1', '0')
@@ -81,7 +81,7 @@ def number(value: float, size: float = 0.0) -> str:
 
 
 def in_units(values: Any, unit: str, size: float = 0.0) -> tuple[str, list[str]]:
-    """The unit that people read, as in pictures, and numbers in it."""
+    """Return the unit of tables and pictures for an SI unit, and values in it as text."""
     text, factor = READ_IN.get(unit, (unit, 1.0))
     return text, [number(float(v) / factor, size / factor) for v in values]
 

@@ -173,7 +173,7 @@ def to_si(
     what : str
         Names the quantity in messages, such as ``"capacity of link 'a'"``.
     packet : float, optional
-        Packet size [bit], where packets may stand for bits (a buffer of "130 packets").
+        Packet size [bit], where packets may be given for bits (a buffer of "130 packets").
     allow_inf : bool
         Whether infinity is a possible value.
 

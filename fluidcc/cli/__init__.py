@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON has in place of a value: null for what is infinite or not defined, a pair
+    """Return the JSON form of a value: null for infinite and undefined numbers, a pair
     for a complex number.
     """
     if isinstance(value, Mapping):

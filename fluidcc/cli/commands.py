@@ -33,7 +33,7 @@ JUDGED = (
 )  # fmt: skip
 
 
-# --- texts that stand for values -----------------------------------------------------------------
+# --- arguments given as text ----------------------------------------------------------------------
 
 
 def assignment(text: str) -> tuple[str, Any]:

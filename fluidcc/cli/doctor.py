@@ -38,7 +38,7 @@ def examine() -> Rows:
 
 
 def clean() -> str:
-    """Empty the cache folder, take away what is compiled beside the package, and say how much.
+    """Empty the cache folder, remove compiled files beside the package, and print their size.
 
     Raises
     ------

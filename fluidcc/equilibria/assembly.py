@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)
 def switches(law: Any) -> set[Heaviside]:
-    """The jumps of a link's law where what is compared moves."""
+    """Return the step functions of a link's law that depend on its arrivals or states."""
     moving = {y, *law.states}
     atoms = {s for _, f in law.expressions() for s in unfold(f).atoms(Heaviside)}
     return {s for s in atoms if s.args[0].free_symbols & moving}

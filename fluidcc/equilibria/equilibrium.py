@@ -46,7 +46,7 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     -------
     Equilibrium
         Where it is not unique (links of equal capacity in series may share their queue in any way),
-        one of them, with a warning; ``free`` names what is not determined.
+        one of them, with a warning; ``free`` names the undetermined states.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def one_equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
 
 
 def _free(one: Any) -> tuple[str, ...]:
-    """What nothing determines, by name: found with two flows of each kind, and told of all of
+    """Undetermined states, by name: found with two flows of each kind, and named for all of
     them.
     """
     from fluidcc.numerics.steady.follow import Search
@@ -131,7 +131,7 @@ def hold_trackers(net: Network) -> Network:
     return net if found is net else found.copy()
 
 
-# --- whether an equilibrium stands alone: a search from beside it comes back ----------------------
+# --- isolated equilibria: a search that starts beside one returns to it ---------------------------
 
 
 ASIDE = 1e-3

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Equilibria:
-    """Equilibria at N points, as arrays whose first axis is the point; NaN (or False) where there
+    """Equilibria at N points, as arrays with the point as first axis; NaN (or False) where there
     is none.
 
     Attributes
@@ -177,13 +177,13 @@ def equilibria(given: Parameters, at: float | str = math.inf) -> Equilibria:
     """
     require_network(given.net)
     time, refused = moment(at), given.errors()
-    alone = given.points == 1 and not given.set  # the network as it stands
+    alone = given.points == 1 and not given.set  # the network itself
     wired = Wired.of(given.net, time) if alone else Wired(given, time)
     found = _told(solved(wired, refused))
     failed = [i for i in found.errors if i not in refused]
     if not failed or max(wired.many) == 1:
         return found
-    # why there is none is told of the network as it stands, with every flow's name
+    # the reason is found for the network itself, with every flow's name
     again = _told(solved(Wired(given.part(failed), time).apart(), {}))
     if len(failed) == given.points:
         return again
@@ -290,7 +290,7 @@ def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
     }
 
 
-# --- laws at rest ---------------------------------------------------------------------------------
+# --- laws in equilibrium --------------------------------------------------------------------------
 
 
 def system_of(wired: Wired) -> Assembled:
@@ -350,7 +350,7 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
     S, N = system.shape, system.numbers
     F, L = S.flows, S.links
     e, pi, queue, loss, price, drop, mark = np.split(told, np.cumsum([F, F, *[L] * 4]), axis=1)
-    # what routers mark of others they drop of those who hear of neither
+    # marks count as losses for flows that use neither signal
     laws = (law or f.law for law, f in zip(system.laws[0], system.wired.flows, strict=True))
     deaf = np.array([either not in used(law) for law in laws])
     arrival = system.arrivals(u)

@@ -67,7 +67,7 @@ class _Load(NamedTuple):
 
 
 class _ByLength(NamedTuple):
-    """What the lengths of a queue have told.
+    """Result of a search over the lengths of a queue.
 
     `rest` is the equilibrium; `switch` the length [s] at which the load falls through 1 at once,
     and the load there and a hair beyond; `least` the least load at a length at which the flows
@@ -97,7 +97,7 @@ class _Point:
         return self.search.residual(self.system.numbers, self.point, u)
 
     def endless(self, u: Any) -> Any:
-        """The links whose queues have grown without limit."""
+        """Links with queues that grow without limit."""
         queue = self.system.queues(u)
         long = queue >= 0.01 * max(float(np.max(queue, initial=0.0)), self.longest)
         return self.queued & np.isinf(self.q_max) & long
@@ -134,14 +134,14 @@ class _Point:
         return held
 
     def freed(self, u: Any, ceiling: float = np.inf) -> Found | None:
-        """The rest beside `u`, with its queues let go."""
+        """The equilibrium near `u`, with its queues free."""
         again = self.again(u, ceiling=ceiling, bold=False)
         return again if again.status == CONVERGED else None
 
     # --- by the length of one queue ---------------------------------------------------------------
 
     def in_doubt(self, u: Any) -> int:
-        """The link whose queue the rest may depend on, -1 where none has a queue."""
+        """Index of the link that limits the equilibrium, -1 where none has a queue."""
         if not self.queued.any():
             return -1
         queue, full = self.system.queues(u), self.full_load(u)
@@ -220,11 +220,12 @@ class _Point:
         if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
             return (
                 start
-                + f"its law hears losses, but no buffer on {', '.join(queued)} is finite; give one"
+                + f"its law uses losses, but no buffer on {', '.join(queued)} is finite; give one"
             )
         return (
-            start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark, price or "
-            "offer) it hears"
+            start + f"give {', '.join(flow.route)} "
+            f"{'a larger buffer, or ' if queued and not endless_path else ''}"
+            "a law with a signal (delay, loss, mark, price or offer) that the flow uses"
         )
 
     def why_state(self, u: Any) -> str:
@@ -297,7 +298,7 @@ class _Point:
         return ""
 
     def why_undefined(self, u: Any) -> str:
-        """Whose law gives no number."""
+        """The flow or link whose law is not finite."""
         G, trip = self.residual(u), self.system.numbers.trip[self.point]
         for kind, spec, _, i in self.system.named_states():
             if np.isfinite(G[i]):
@@ -388,7 +389,7 @@ def settled(
     return NoEquilibrium(endless) if endless else SolverError(at.tried(found))
 
 
-# --- rest of networks whose links switch ----------------------------------------------------------
+# --- equilibria of networks with links that switch ------------------------------------------------
 
 
 _ON = 1e-9

@@ -242,7 +242,7 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
 
 
 def _rate_symbol(utility: Any, law: Any) -> Symbol:
-    """The variable of a utility: what is neither a parameter nor a constant of the flow."""
+    """The variable of a utility: its symbol that is neither a parameter nor a constant."""
     free = utility.free_symbols - {*law.params, e_b, packet}
     if len(free) != 1:
         raise Unsupported(

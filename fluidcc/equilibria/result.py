@@ -76,8 +76,8 @@ class Equilibrium:
     one_way_delay, rtt : DataArray over "flow"
         e [s] and e + e_b [s].
     loss, mark : DataArray over "flow"
-        Shares of what is sent that the path's links lose, and of what is not lost that they mark
-        [1]; a flow that hears of neither loses what others have marked.
+        Loss ratio and mark ratio on the path [1]: of the data sent, and of the data not lost. For a
+        flow that uses neither signal marks count as losses.
     queueing_delay : DataArray over "link"
         [s]
     link_loss, link_drop, link_mark : DataArray over "link"
@@ -102,7 +102,7 @@ class Equilibrium:
         Time [s] whose capacities and flows it has.
     free : tuple of str or None
         States ("flow.state", "link.state") that nothing determines, as the equilibrium is one of a
-        continuum; empty where it stands alone, None where that was not looked at.
+        continuum; empty where it is isolated, None where that was not examined.
     warnings : tuple of str
         What makes it doubtful, as in the attribute of that name of a run: windows of few packets.
     """
@@ -156,9 +156,9 @@ class Equilibrium:
         Returns
         -------
         dict
-            Without those that depend on what has no value at rest, such as time, or the states of a
-            flow that is off. Of several expressions of one name the second is called by that name
-            and "_2", and so on.
+            Without those that depend on time or other signals without equilibrium, or on states
+            of a flow that is off. Of several expressions of one name the second is called by that
+            name and "_2", and so on.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class Equilibrium:
         >>> eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l"]))
         >>> eq.lets("a").keys()
         dict_keys(['RTT', 'U', 'k', 'v'])
-        >>> round(eq.lets("a")["v"], 6)  # (17): at rest v = w/x
+        >>> round(eq.lets("a")["v"], 6)  # (17): at equilibrium v = w/x
         0.01
         """
         if self._net is None:

@@ -30,7 +30,7 @@ from fluidcc.plotting.common import words
 
 SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "mark", "backlog", "price"]
 OWN = "what was given"
-# On a telephone the controls stand above what they change.
+# On a telephone the controls are above the views.
 NARROW = """@media (max-width: 760px) {
   #content { flex-direction: column; }
   #sidebar { width: 100% !important; max-width: 100%; height: 40vh; overflow-y: auto; }
@@ -246,7 +246,7 @@ class Explorer:
         self.verdict.object = f"**{scene.headline}**"
         self.notes.object = "\n\n".join(scene.warnings)
         self.notes.visible = bool(scene.warnings)
-        pn.io.push_notebook(self.main)  # a notebook is told of changes in figures only so
+        pn.io.push_notebook(self.main)  # without it a notebook does not update figures
 
     def _show_report(self) -> None:
         self.report.object = in_html(rows_of(self.scene.report))
@@ -362,7 +362,7 @@ class Explorer:
 
 
 def _watched(widget: Any, act: Callable[[Any], object]) -> Any:
-    """The same widget, whose new values are acted on."""
+    """Return a widget after registering `act` as the callback for new values."""
     widget.param.watch(lambda event: act(event.new), "value")
     return widget
 
@@ -443,7 +443,7 @@ def page(source: Any = None) -> Any:
 
 
 def quiet() -> None:
-    """Keep off the terminal what pages show, and what is logged of tabs that were closed."""
+    """Silence warnings, which pages show, and log messages about closed tabs in the terminal."""
     warnings.simplefilter("ignore")
     for name in ("bokeh", "panel", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,8 +1,7 @@
 """What the explorer's controls change: a network as the table of a scenario file.
 
 A table is what `Network.link` and `Network.flow` take, with laws by name: so every law and every
-topology can be explored without a line written for it, and what is shown can be had as TOML or as
-Python.
+topology can be explored without a line written for it, and exported as TOML or as Python.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Knob:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Ends of its slider, in the unit shown: from 0 to four times what is usual."""
+        """Ends of its slider, in the unit shown: from 0 to four times the usual value."""
         top = 4 * self.usual / self.size or (100.0 if self.size < 1.0 else 1.0)
         return min(top, 0.0), max(top, 0.0)
 
@@ -99,7 +98,7 @@ class Board:
         Raises
         ------
         InvalidInput
-            If `source` is nothing of these.
+            If `source` is none of these.
         """
         if source is None:
             flows = {"near": sources.Reno, "far": {"law": sources.Reno, "start": "10 s"}}
@@ -132,7 +131,7 @@ class Board:
         Raises
         ------
         InvalidInput
-            Where a value of the table cannot be meant.
+            If a value of the table is invalid.
         """
         net = Network()
         for kind, add in (("links", net.link), ("flows", net.flow)):
@@ -248,7 +247,7 @@ class Board:
         return tomli_w.dumps(table)
 
     def python(self) -> str:
-        """Return the Python code that builds the network and shows what is seen of it."""
+        """Return the Python code that builds the network and draws it."""
         lines = ["import fluidcc as fc", "", "net = fc.Network()"]
         for kind in ("links", "flows"):
             for name, row in self.table[kind].items():

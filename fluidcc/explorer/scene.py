@@ -1,4 +1,4 @@
-"""What the explorer shows of a network, each part computed when it is first looked at."""
+"""The results that the explorer shows of a network, each computed when it is first shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GRID = (9, 41)  # fewest and most points on an axis of it
 
 
 class Scene:
-    """A network and what is known of it.
+    """A network with its run, equilibrium and verdict, each computed when first read.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The pictures of the explorer: each redraws what a scene holds into figures that stay."""
+"""Figures of the explorer, updated in place from a scene."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LDCC at rest and near it, (17) to (20), (42) and (43), and the controllers it is compared with.
+"""LDCC at and near its equilibrium, (17) to (20), (42), (43), and controllers it is compared with.
 
 Rates are in bit/s and delays in seconds, as in a network of fluidcc; e is the one-way delay and e_b
 the return delay, so that the round trip is their sum. The defaults are the values of the LDCC

@@ -123,7 +123,7 @@ def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
     x : DataArray with "time", or array with time as its first axis
         Samples in any unit.
     window : float or str
-        Length of the windows [s]; what is left over at the end is dropped.
+        Length of the windows [s]; an incomplete window at the end is dropped.
     time : array, optional
         Times [s], for an array.
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @explained
 def jumps(result: Any) -> pd.DataFrame:
-    """Return every jump of a run: when it was, whose, and which of its law's jumps.
+    """Return every jump of a run: its time, its flow or link, and its number in the law.
 
     Parameters
     ----------
     result : Dataset of `fluidcc.simulate`
-        Also one read back from a file: they stand in its attribute ``instants``.
+        Also one read back from a file: they are in its attribute ``instants``.
 
     Returns
     -------

@@ -30,7 +30,7 @@ def topology(links: Mapping[str, LinkSpec], flows: Mapping[str, FlowSpec]) -> Fi
     Parameters
     ----------
     links, flows : mappings of names to specs
-        Links stand in the order in which they were added; a line that turns back crosses them in
+        Links are in the order in which they were added; a line that turns back crosses them in
         another.
     """
     from matplotlib.figure import Figure

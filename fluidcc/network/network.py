@@ -444,7 +444,7 @@ def copy_name(name: str, k: int) -> str:
 
 
 def require_network(net: Any) -> None:
-    """Refuse what is no network, such as a scenario, which has one.
+    """Raise `InvalidInput` unless a value is a Network (a scenario has one).
 
     Raises
     ------

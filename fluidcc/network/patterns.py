@@ -18,7 +18,7 @@ from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import noise, symbols_of
 
 Pairs = tuple[tuple[float, float], ...]
-FEW = 16  # names that are all told where none is near
+FEW = 16  # names that are all listed where none is near
 LONG = 5.0  # [s] more than a path takes
 SLOW = 1e3  # [bit/s] less than a link carries
 SMALL = 2400.0  # [bit] less than a packet has; these are packets of bytes too
@@ -34,9 +34,7 @@ _UNITS = {
 _KINDS = {
     "on_off_pareto": {"peak": "bit/s", "mean_on": "s", "mean_off": "s", "shape": "1"},
     "poisson": {"mean_rate": "bit/s", "interval": "s"},
-    "noise": {
-        "interval": "s"
-    },  # standard normal numbers for laws that hear `fluidcc.symbols.noise`
+    "noise": {"interval": "s"},  # standard normal numbers for laws that use `fluidcc.symbols.noise`
 }
 
 
@@ -55,7 +53,7 @@ class NotThere(UnknownName, KeyError):
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Return a hint at what was meant: up to three near names, the nearest first, or else what
+    """Return a hint at the name meant: up to three near names, the nearest first, or else what
     there is, if few.
     """
     known = list(names)

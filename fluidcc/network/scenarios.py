@@ -89,7 +89,7 @@ def _put(data: dict[str, Any], key: str, value: Any, file: str) -> None:
 def check_table(
     table: Any, known: Iterable[str], needed: Mapping[str, str], file: str, *place: str
 ) -> None:
-    """Refuse what is no table of TOML with these keys at its place in a file; `needed` says what
+    """Raise `InvalidInput` unless a value is a TOML table with these keys; `needed` says what
     would be right.
 
     Raises

@@ -107,7 +107,7 @@ def _number(expr: Any, constants: Mapping[Any, float]) -> float:
 def initial_states(
     law: Law, given: Mapping[str, Any] | None, constants: Mapping[Any, float], of: str
 ) -> dict[str, float]:
-    """Return the initial value of every state of a law: what is given, else the law's default;
+    """Return the initial value of every state of a law: the given one, else the law's default;
     within the law's bounds.
     """
     table = _state_table(law)

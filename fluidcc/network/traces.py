@@ -35,7 +35,7 @@ def read_trace(path: str | Path, bin: Any = "100 ms", *, unit: str = "bit/s") ->
         A trace of mahimahi, in which each line is the millisecond of an opportunity to deliver a
         packet of 1500 bytes; or two columns, apart by commas, semicolons or blanks: a time [s], and
         the capacity from then on. Lines that begin with ``#``, and a first line of headings, are
-        passed over. In two columns the first row stands at time 0, whatever its time is; of rows
+        passed over. In two columns the first row counts as time 0, whatever its time is; of rows
         of one time the last counts; the last row holds for ever.
     bin : float or str
         Capacities are means over this time [s], in bins that begin at time 0. What a trace of

@@ -62,7 +62,7 @@ class Wired:
 
     @classmethod
     def of(cls, net: Network, at: float = math.inf) -> Wired:
-        """The table of a network as it stands, made once."""
+        """Return the table of a network with its own numbers, made once."""
         return net.derived(_table, at)
 
     # --- rows -------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class Wired:
 
     @property
     def many(self) -> tuple[int, ...]:
-        """How many flows each row stands for."""
+        """Number of flows of each row."""
         return tuple(map(len, self.kinds))
 
     @cached_property
@@ -98,7 +98,7 @@ class Wired:
         return self.parted(same, lambda name: tuple(told.get(name, ()))) if told else same
 
     def parted(self, kinds: Kinds, tell: Callable[[str], Hashable]) -> Kinds:
-        """Kinds of flows parted by what is told of each, in the order of the network."""
+        """Return kinds of flows split by a key of each flow, in the order of the network."""
         found: list[tuple[str, ...]] = []
         for names in kinds:
             parts: dict[Hashable, list[str]] = {}

@@ -104,7 +104,7 @@ def filled_chart(
 
 
 def _logarithmic(one: Any, axis: str, places: Any) -> None:
-    """A logarithmic axis; over a few decades with ticks as plain numbers."""
+    """Make an axis logarithmic; over a few decades with ticks as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     getattr(one, f"set_{axis}scale")("log")
@@ -116,7 +116,7 @@ def _logarithmic(one: Any, axis: str, places: Any) -> None:
 
 
 def _more(data: Any, over: Any, axes: list[str]) -> dict[str, Any]:
-    """What is drawn on top, by its label."""
+    """Return the variables to draw on top, by their labels."""
     if not isinstance(over, Mapping):
         return {words(name): data[name] for name in over}
     for name, found in over.items():
@@ -167,7 +167,7 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
 
 
 def _signed(data: Any, verdict: str, axes: list[str]) -> Any:
-    """A number at each point that is above zero where the verdict is yes, and zero between.
+    """Return a number at each point: positive where the verdict is yes, negative elsewhere.
 
     Of stability it is the logarithm of the gain that brings a root to the axis, or the real part of
     the rightmost root. This is the root that crosses only where the network is unstable: a slow
@@ -196,8 +196,8 @@ def _signed(data: Any, verdict: str, axes: list[str]) -> Any:
 
 
 def _across(size: Any, inside: Any, places: list[Any]) -> Any:
-    """What vanishes at the boundary, known `inside`, with its size at the first points beyond: the
-    lines through the last two points inside, along either axis, go on there below zero.
+    """Extrapolate a quantity that vanishes at the boundary, known `inside`, to the first points
+    beyond: along the lines through the last two points inside, on either axis.
     """
     total, number = np.zeros(size.shape), np.zeros(size.shape)
     for axis, at in enumerate(places):
@@ -216,7 +216,7 @@ def _across(size: Any, inside: Any, places: list[Any]) -> Any:
 def _line(
     one: Any, x: Any, y: Any, values: Any, level: float, label: str, shade: str, style: str
 ) -> None:
-    """Where values are at the level; in the legend also where they never are."""
+    """Draw the contour at a level; in the legend also where there is none."""
     if np.nanmin(values) < level < np.nanmax(values):
         line: dict[str, Any] = {"colors": [shade], "linestyles": [style], "linewidths": 1.6}
         one.contour(x, y, np.ma.masked_invalid(values), [level], **line)

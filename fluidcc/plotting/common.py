@@ -34,7 +34,7 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.3,
 }
 
-# For a column of a paper; legends stand above the axes of figures as narrow as this.
+# For a column of a paper; legends are above the axes of figures as narrow as this.
 PAPER: dict[Any, Any] = {
     **STYLE,
     "axes.linewidth": 0.6,
@@ -85,7 +85,7 @@ def axes_for(
 
 
 def require_result(ds: Any) -> None:
-    """Refuse what is no dataset of a run."""
+    """Raise `InvalidInput` unless `ds` is the Dataset of a run."""
     if not hasattr(ds, "data_vars") or not ds.sizes.get("time"):
         raise InvalidInput(
             f"the result is {shown(ds)}; give the Dataset that fluidcc.simulate returns"
@@ -116,7 +116,7 @@ def chosen(ds: xr.Dataset, dim: str, names: str | Sequence[str] | None) -> list[
 
 
 def several(names: Any, what: str) -> list[str]:
-    """One or more names."""
+    """Return one or more names as a list."""
     wanted = [names] if isinstance(names, str) else names
     if not isinstance(wanted, Iterable) or not all(isinstance(name, str) for name in wanted):
         raise InvalidInput(f"{what} is {shown(names)}; give a name, or a list of names")
@@ -124,7 +124,7 @@ def several(names: Any, what: str) -> list[str]:
 
 
 def scaled(name: str, unit: str) -> tuple[str, float]:
-    """Label of a quantity, with its unit if it has one, and how many SI units the unit drawn is."""
+    """Return the label of a quantity with the unit drawn, and the size of that unit in SI units."""
     text, size = READ_IN.get(unit, (unit, 1.0))
     return words(name) + (f" [{text}]" if text != "1" else ""), size
 
@@ -134,7 +134,7 @@ def words(name: str) -> str:
 
 
 def in_symbols(label: str, name: str) -> str:
-    """The label of `scaled` with a law's symbol as the law prints it: of "near.eta" and "LDCC_x".
+    """Return a label of `scaled` with the symbols of "near.eta" or "LDCC_x" in LaTeX.
 
     A symbol is a letter or the name of a Greek one, with or without an index.
     """
@@ -166,7 +166,7 @@ def legend(ax: Axes) -> None:
 
 def _legend(ax: Axes, legend: bool | str, place: dict[str, Any]) -> int:
     """Add a legend: at its usual place, or where matplotlib's name of a place says. Return how many
-    rows of it stand above the axes.
+    of its rows are above the axes.
     """
     handles, labels = ax.get_legend_handles_labels()
     unique = dict(reversed(list(zip(labels, handles, strict=True))))  # the first of equal labels

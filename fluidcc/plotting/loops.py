@@ -21,7 +21,7 @@ TURN = np.exp(1j * np.linspace(0, 2 * np.pi, 181))
 
 
 def _report(of: Any) -> Any:
-    """A report, from one or from a network."""
+    """Return the report of a network; a report as it is."""
     from fluidcc.analysis.report import StabilityReport
     from fluidcc.analysis.stability import stability
     from fluidcc.network import Network
@@ -39,7 +39,7 @@ def _report(of: Any) -> Any:
 def _loop(
     of: Any, low: float | None, high: float | None, at: str
 ) -> tuple[EigenLoci, Margins, str]:
-    """Loci, margins and title of a return ratio, or of that of a report or a network."""
+    """Return loci, margins and title of a return ratio, or of that of a report or a network."""
     if isinstance(of, DelayLTI):
         if at != "flows":
             raise InvalidInput(f"at is {shown(at)}, but a DelayLTI is the return ratio itself")
@@ -132,7 +132,7 @@ def nyquist(
 
 
 def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
-    """Which way frequency rises, after a third of what is seen."""
+    """Draw an arrow towards higher frequency, after a third of the visible curve."""
     seen = np.flatnonzero(
         (np.abs(locus.real) < reach) & (np.abs(locus.imag) < reach) & (np.abs(locus) > 0.1)
     )

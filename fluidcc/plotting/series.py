@@ -186,7 +186,7 @@ def _require_variable(ds: xr.Dataset, name: str) -> None:
 
 
 def _tidy(axes: list[Axes]) -> None:
-    """Of axes below one another, only the last says what time is, and each line is named once."""
+    """Label the time on the last of several axes only, and name each line once."""
     named: set[str] = set()
     for one in axes:
         legend = one.get_legend()
@@ -202,7 +202,7 @@ def _series(
     ds: xr.Dataset, name: str, flows: list[str], links: list[str], ax: Axes, *,
     style: str = "-", of: str = "",
 ) -> None:  # fmt: skip
-    """One variable into one axes; `of` says of which run it is, where there are several."""
+    """Draw one variable into one axes; `of` names its run, where there are several."""
     data = ds[name]
     dim = next((str(d) for d in data.dims if d != "time"), "")
     known = chosen(ds, dim, None) if dim else []
@@ -227,8 +227,8 @@ def _series(
 
 
 def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Axes) -> None:
-    """The capacity, where it bounds what is drawn; and the sum of all rates, where they share
-    one link.
+    """Draw the capacity, where it limits the rates drawn, and the sum of all rates, where they
+    share one link.
     """
     # Of several links none bounds the rates; of many flows each is far below the capacity.
     if name == "rate" and (
@@ -327,7 +327,7 @@ def phase_plane(
 def _plane(
     one: Axes, top: float, room: float | None, lines: tuple[str, str], axes: list[str]
 ) -> None:
-    """The line of equal rates, that on which two rates fill `room`, labels and legend."""
+    """Draw the line of equal rates and that on which two rates fill `room`; set the labels."""
     equal, full = lines
     one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label=equal)
     if room is not None:
