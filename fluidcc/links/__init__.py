@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 # The laws of each file.
 _FILES = {
+    "codel": ("CoDel", "CoDelDrop"),
     "droptail": ("DropTail",),
     "paqm": ("PAQM", "PAQMDrop", "PAQMECF", "PAQMECF2"),
     "pi2": ("PI2", "PI2Drop"),
     "pi_aqm": ("PI",),
+    "pie": ("PIE", "PIEDrop"),
     "prices": ("DualLink", "PenaltyLink"),
     "red": ("RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 
 if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and editors
+    from fluidcc.links.codel import *
     from fluidcc.links.droptail import *
     from fluidcc.links.paqm import *
     from fluidcc.links.pi2 import *
     from fluidcc.links.pi_aqm import *
+    from fluidcc.links.pie import *
     from fluidcc.links.prices import *
     from fluidcc.links.red import *
 else:

@@ -1,5 +1,6 @@
 """RED and PI: marks against closed forms; TCP over them as Hollot, Misra, Towsley and Gong."""
 
+import itertools
 import math
 
 import numpy as np
@@ -107,6 +108,57 @@ def test_adaptive_red_keeps_the_average_in_the_middle(flows: int) -> None:
     assert share.max() < 0.6
     assert share.min() > 0.4 or p < 0.01
     assert (p < 0.01) == (flows == 20)
+
+
+def sampled_pie(t: np.ndarray, q: np.ndarray, every: float) -> np.ndarray:
+    """RFC 8033, 4.2, at a short interval, to which its gains are scaled."""
+    p, out = 0.0, [0.0]
+    for before, now in itertools.pairwise(q):
+        step = 0.125 * (now - 0.015) * every / 0.015 + 1.25 * (now - before)
+        below = [n for n, most in ((2048, 1e-6), (512, 1e-5), (128, 1e-4), (32, 1e-3), (8, 1e-2),
+                                   (2, 0.1)) if p < most]  # fmt: skip
+        step /= below[0] if below else 1
+        if p >= 0.1:
+            step = min(step, 0.02 * every / 0.015)
+        p = min(max(p + step, 0.0), 1.0)
+        if now == before == 0:
+            p *= 0.98 ** (every / 0.015)
+        out.append(p)
+    return np.array(out)
+
+
+def test_pie_is_the_limit_of_the_rfc_s_program() -> None:
+    """Too much for 1.5 s, then little: its ratio passes all its gains, is held back, and decays."""
+    net = fc.Network().link("l", fc.PIE, capacity=1e6, delay=0.01)
+    net.flow("f", fc.CBR, route=["l"], pattern=[(0, 1.2e6), (1.5, 0.5e6)])
+    times = np.linspace(0, 4, 40_001) + 0.0
+    ds = fc.simulate(net, 4, t_eval=times, rtol=1e-8)
+    p = ds.PIE_p.values[:, 0]
+    wanted = sampled_pie(times, ds.queueing_delay.values[:, 0], 1e-4)
+    assert wanted.max() > 0.3
+    for low, high in ((0.3, 0.5), (0.5, 1.5), (1.5, 2.0), (2.2, 4.0)):
+        on = (times > low) & (times < high)
+        np.testing.assert_allclose(p[on], wanted[on], rtol=5e-3)
+
+
+def test_pie_spares_what_finds_little_queue() -> None:
+    """RFC 8033, 4.1: nothing is dropped below half the target while the ratio is below 0.2."""
+    q, _, h = fc.PIE.states
+    f = unfold(fc.PIE.out["mark"])
+    found = [
+        float(f.subs({q: a, h: b, **fc.PIE.params}))
+        for a, b in ((0.007, 0.1), (0.008, 0.1), (0.007, 0.3))
+    ]
+    assert found == [0, 0.1, 0.3]
+
+
+def test_pi2_marks_by_the_square() -> None:
+    """RFC 9332: p' = sqrt(p) is linear in what Reno needs, 1/W; stable at 100 ms with its gains."""
+    rest = fc.equilibrium(tcp(fc.PI2, 60, 0.2))
+    ratio, window = float(rest.mark[0]), rest.states["tcp"]["W"] / 60
+    assert float(rest.queueing_delay[0]) == pytest.approx(0.015, rel=1e-9)
+    assert math.sqrt(ratio) == pytest.approx(math.sqrt(2) / window, rel=1e-9)
+    assert rest.states["l"]["p"] == pytest.approx(math.sqrt(ratio), rel=1e-12)
 
 
 # --- TCP over them --------------------------------------------------------------------------------
