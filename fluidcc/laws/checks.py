@@ -16,8 +16,10 @@ import sympy
 from sympy import (
     Add,
     Derivative,
+    Dummy,
     Expr,
     Function,
+    Heaviside,
     I,
     Integer,
     Integral,
@@ -132,6 +134,19 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
         None if it is not homogeneous, "any" if it is zero (or defined nowhere among the points
         tried).
     """
+    # What a step hides at every point tried has a unit too: any numbers in place of the steps.
+    steps = {h: Dummy(positive=True) for h in expr.atoms(Heaviside)}
+    if not steps:
+        return _measured(expr, dims)
+    as_it_is = _measured(expr, dims)
+    shown = _measured(expr.xreplace(steps), {**dims, **dict.fromkeys(steps.values(), Dim())})
+    if as_it_is is None or shown is None or as_it_is == "any":
+        return None if as_it_is is None else shown
+    return None if shown != "any" and not same(as_it_is, shown) else as_it_is
+
+
+def _measured(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
+    """`measure`, where steps are as they are."""
     symbols = sorted(expr.free_symbols, key=str)
     if not symbols:
         return "any" if expr == 0 or not expr.is_finite else Dim()

@@ -8,9 +8,10 @@ are always let in.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import log
 
-from sympy import Float, Heaviside, Min, Piecewise
+from sympy import Float, Heaviside, Max
 
 from fluidcc.laws import extended
 from fluidcc.links.pi2 import PI2
@@ -23,9 +24,16 @@ q, p, h = PI2.states
 alpha, beta, T, target = PI2.params
 decay, rise, spared = positive("decay rise spared")
 
-_DIVISORS = ((2048, -6), (512, -5), (128, -4), (32, -3), (8, -2), (2, -1))  # below 10^-6, ...
-_tuned = Let("k", Piecewise(*((Float(1) / n, p < Float(10) ** k) for n, k in _DIVISORS), (1, True)))
-_raised = _tuned * PI2.flow[p]
+_DIVISORS = (2048, 512, 128, 32, 8, 2, 1)  # below ratios of 10^-6, 10^-5, ..., 0.1, and above
+_tuned = Let(
+    "k",
+    sum(
+        (Float(1) / n - Float(1) / before) * Heaviside(p - Float(10) ** e, 1)
+        for e, (before, n) in zip(range(-6, 0), pairwise(_DIVISORS), strict=True)
+    )
+    + Float(1) / _DIVISORS[0],
+)
+_raised = Let("r", _tuned * PI2.flow[p])
 _idle = Heaviside(Float("1e-6") - q / target, 0)
 _let_in = Heaviside(0.5 - q / target, 0) * Heaviside(spared - h, 0)
 
@@ -33,7 +41,8 @@ PIE = extended(
     PI2,
     "PIE",
     flow={
-        p: Piecewise((Min(_raised, rise / T), p >= Float("0.1")), (_raised, True))
+        p: _raised
+        - Heaviside(p - Float("0.1"), 1) * Max(_raised - rise / T, 0)
         - decay / T * p * _idle
     },
     out={"mark": h * (1 - _let_in)},

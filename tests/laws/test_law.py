@@ -14,7 +14,7 @@ import cloudpickle
 import numpy as np
 import pytest
 import sympy
-from sympy import Derivative, Eq, Function, Max, exp, log, simplify, symbols
+from sympy import Derivative, Eq, Float, Function, Heaviside, Max, exp, log, simplify, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import LawError
@@ -301,6 +301,17 @@ def test_a_wrong_unit_is_caught(law: Law) -> None:
     for s, factor in zip(symbols_of, cycle(("s", "bit")), strict=False):
         with pytest.raises(LawError, match=law.name):
             replace(law, units={**law.units, s: f"{law.units[s]}*{factor}"})
+
+
+def test_a_wrong_unit_behind_a_step_is_caught() -> None:
+    """The step is 0 wherever units are tried, as 1e-9 is far below the values taken."""
+    x, w, decay, late = symbols("x w decay late", positive=True)
+    leak = x * decay * Heaviside(Float("1e-9") - e / late)
+    parts = {"flow": {x: w / RTT - leak}, "out": {"rate": x}, "params": {w: 1, decay: 1, late: 1}}
+    units = {x: "bit/s", w: "bit/s", decay: "1/s", late: "s"}
+    fc.Source("Leaky", **parts, units=units, initial={x: 1})
+    with pytest.raises(LawError, match="adds"):
+        fc.Source("Leaky", **parts, units={**units, decay: "1"}, initial={x: 1})
 
 
 @pytest.mark.slow
