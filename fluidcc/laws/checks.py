@@ -138,11 +138,11 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
     steps = {h: Dummy(positive=True) for h in expr.atoms(Heaviside)}
     if not steps:
         return _measured(expr, dims)
-    as_it_is = _measured(expr, dims)
-    shown = _measured(expr.xreplace(steps), {**dims, **dict.fromkeys(steps.values(), Dim())})
-    if as_it_is is None or shown is None or as_it_is == "any":
-        return None if as_it_is is None else shown
-    return None if shown != "any" and not same(as_it_is, shown) else as_it_is
+    seen = _measured(expr, dims)
+    bare = _measured(expr.xreplace(steps), {**dims, **dict.fromkeys(steps.values(), Dim())})
+    if isinstance(seen, Dim) and isinstance(bare, Dim):
+        return seen if same(seen, bare) else None
+    return None if None in (seen, bare) else bare if seen == "any" else seen
 
 
 def _measured(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:

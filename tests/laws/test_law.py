@@ -307,11 +307,11 @@ def test_a_wrong_unit_behind_a_step_is_caught() -> None:
     """The step is 0 wherever units are tried, as 1e-9 is far below the values taken."""
     x, w, decay, late = symbols("x w decay late", positive=True)
     leak = x * decay * Heaviside(Float("1e-9") - e / late)
-    parts = {"flow": {x: w / RTT - leak}, "out": {"rate": x}, "params": {w: 1, decay: 1, late: 1}}
     units = {x: "bit/s", w: "bit/s", decay: "1/s", late: "s"}
-    fc.Source("Leaky", **parts, units=units, initial={x: 1})
+    params = {w: 1, decay: 1, late: 1}
+    law = fc.Source("Leaky", {x: w / RTT - leak}, {"rate": x}, params, units, initial={x: 1})
     with pytest.raises(LawError, match="adds"):
-        fc.Source("Leaky", **parts, units={**units, decay: "1"}, initial={x: 1})
+        replace(law, units={**units, decay: "1"})
 
 
 @pytest.mark.slow
