@@ -561,7 +561,8 @@ def limit_cycle(
     Warns
     -----
     FluidccWarning
-        If `rtol` or `max_steps` does not allow `tol`: ``error`` is larger then.
+        If `rtol` or `max_steps` does not allow `tol`: ``error`` is larger then. What makes the
+        cycle doubtful, as of runs, once.
 
     Raises
     ------
@@ -609,6 +610,9 @@ def limit_cycle(
             stacklevel=3,
         )
     section = replace(found.section, effort=Effort(_UNLIMITED))
-    return LimitCycle(
+    cycle = LimitCycle(
         **vars(once_round(section)), error=found.error, steps=found.steps, _section=section
     )
+    for text in cycle.warnings:
+        warn(text, stacklevel=3)
+    return cycle

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Symbol
 
-from fluidcc.base.errors import SolverError
+from fluidcc.base.errors import SolverError, gathered
 from fluidcc.base.progress import Progress
 from fluidcc.laws import Law
 from fluidcc.laws.steady import trackers
@@ -69,11 +69,14 @@ class Effort:
         restart: xr.Dataset | None = None,
         t_eval: Any = None,
     ) -> xr.Dataset:
-        """`simulate`, counted; when it ends stands in the attribute ``end``."""
+        """`simulate`, counted, its end in the attribute ``end``; what the run warns of, the cycle
+        that is found says once.
+        """
         at = [until] if t_eval is None else t_eval
-        run = simulate(
-            net, until, t_eval=at, rtol=rtol, atol=1e-3 * rtol, restart=restart, progress=False
-        )
+        with gathered():
+            run = simulate(
+                net, until, t_eval=at, rtol=rtol, atol=1e-3 * rtol, restart=restart, progress=False
+            )
         run.attrs["end"] = until
         steps, began = (
             int(run.attrs["steps"]),

@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -170,7 +171,10 @@ def late_and_small(first: fc.Source, second: fc.Source, **more: Any) -> fc.Netwo
     ids=["a queue taken for propagation", "a buried threshold and a small window", "neither"],
 )  # fmt: skip
 def test_what_makes_a_cycle_doubtful_stands_with_it(net: fc.Network, doubts: list[str]) -> None:
-    cycle = fc.limit_cycle(net, tol=1e-6, rtol=1e-7)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        cycle = fc.limit_cycle(net, tol=1e-6, rtol=1e-7)
+    assert [str(one.message) for one in said] == [*cycle.warnings]  # once, however many runs
     assert len(cycle.warnings) == len(doubts)
     for text, one in zip(cycle.warnings, doubts, strict=True):
         assert re.search(one, text)
