@@ -58,6 +58,8 @@ QUANTITIES = {
     "decay_rate": "1/s", "frequency": "rad/s",
     **{name: unit for name, (_, unit) in MARGINS.items() if name.endswith("margin")},
 }  # fmt: skip
+NOISE = 1e-10
+"""Change relative to its quantity that is below the accuracy of derivatives, and printed as 0."""
 CROWDED = 1e-3
 """Relative distance of another root within which the rightmost one has no derivative."""
 _KEYS = [MARGINS[name][0] for name in QUANTITIES if name in MARGINS]
@@ -132,6 +134,7 @@ class Sensitivities:
         comes first.
         """
         change = 0.01 * self.per_relative
+        change = np.where(np.abs(change) < NOISE * np.abs(self.value), 0.0, change)
         size = np.nan_to_num(np.abs(change[:, list(QUANTITIES).index("phase_margin")]), nan=0.0)
         size = size if size.any() else np.nan_to_num(np.abs(change[:, 0]))
         rows = [["1 % more of", "value", *(f"{q} [{u}]" for q, u in QUANTITIES.items())]]

@@ -141,3 +141,13 @@ def test_a_coefficient_that_is_zero_here_may_move(capacity: float) -> None:
         fc.errors.SolverError, match="there is none: the linearisation has no state"
     ):
         _ = rest.sensitivities
+
+
+def test_what_is_below_the_accuracy_prints_as_0() -> None:
+    """The threshold of a single LDCC flow moves the delay margin alone: RTT/T stays as it is."""
+    net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    head, _, *rows = fc.stability(net).sensitivities._rows()
+    (cells,) = (dict(zip(head, row, strict=True)) for row in rows if row[0] == "flow1.T")
+    zero = {name for name, text in cells.items() if text == "0"}
+    assert {"gain_margin [1]", "phase_margin [deg]", "modulus_margin [1]"} <= zero
+    assert float(cells["delay_margin [s]"]) > 0
