@@ -389,3 +389,20 @@ def test_the_modulus_margin_is_that_of_the_nearest_lobe(delay: float) -> None:
     least = np.abs(1 + np.exp(-1j * omega * delay) / (1 + 1j * omega)).min()
     assert least * (1 - 1e-4) <= found.modulus <= least
     assert found.modulus <= 1 - 1 / found.gain
+
+
+def test_small_loci_beside_those_of_integrators_are_as_lapack_has_them() -> None:
+    """Of a loop of deficient rank: the small one was rounding of the large one, and followed from
+    one of 139,000 points to the next.
+    """
+    link = {"capacity": "12 Mbit/s", "buffer": "100 ms", "law": fc.PI}
+    flows = [fc.Reno, fc.LDCC(T="37 ms"), fc.LDCC(T="37 ms")]
+    loop = fc.stability(fc.dumbbell(flows, link, rtt=[0.02, 0.14, 0.2])).open
+    loci = eigenloci(loop)
+    assert len(loci.value) == 2
+    assert len(loci.omega) < 1000
+    for k in range(0, len(loci.omega), 10):
+        exact = np.linalg.eigvals(loop.frequency_response(loci.omega[[k]])[..., 0])
+        exact, found = exact[np.argsort(-abs(exact))], loci.value[:, k]
+        found = found[np.argsort(-abs(found))]
+        assert found == pytest.approx(exact[:2], rel=1e-6, abs=1e-13 * abs(exact[0]))

@@ -129,7 +129,7 @@ def beginning(loop, low):  # type: ignore[no-untyped-def]
     The product of the loci has its poles and zeros within a circle at zero alone if the sums of
     their powers vanish there.
     """
-    rank = loop.basis.shape[1]
+    rank = loop.rank
     values, rates, edge = np.empty(rank, np.complex128), np.empty(rank, np.complex128), np.empty(4)
     known, start = np.empty(rank), low
     for _ in range(DECADES):
@@ -173,7 +173,7 @@ def _sure(loop, omega, values, rates, edge, known):  # type: ignore[no-untyped-d
         bent[k] *= 1 + BENT * np.sin(1.0 + 2.3 * k)
     other = Loop(
         loop.whole, bent, loop.work, loop.left, loop.left_rate, loop.right, loop.right_rate,
-        loop.basis,
+        loop.rank,
     )  # fmt: skip
     at_point(other, s, NEITHER, values, rates, edge)
     moved, turned = values.copy(), rates.copy()
@@ -193,7 +193,7 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     halved where a locus that matters turns by more than half a radian, or changes its modulus by
     more than a factor, or may touch the unit circle.
     """
-    first, rank = _first(low, high, swings), loop.basis.shape[1]
+    first, rank = _first(low, high, swings), loop.rank
     grid, ahead = _room(4 * len(first), rank), _room(ROUNDS + 1, rank)
     order, halved = np.empty(rank, np.int64), np.zeros(ROUNDS + 1, np.int64)
     _evaluate(loop, grid, 0, first[0])

@@ -85,6 +85,24 @@ def solve(A, B):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def spanned(A, rank):  # type: ignore[no-untyped-def]
+    """Orthonormal columns that span those of a matrix of that rank, what is largest first: small
+    eigenvalues of the matrix in that space are as good as its small columns.
+    """
+    rest, found = A.copy(), np.zeros((len(A), rank), np.complex128)
+    for j in range(rank):
+        k = np.argmax((np.abs(rest) ** 2).sum(axis=0))
+        one = rest[:, k : k + 1].copy()
+        one -= times(found, times(found, one, True), False)
+        size = np.sqrt((np.abs(one) ** 2).sum())
+        if size > 0:
+            one /= size
+            found[:, j] = one[:, 0]
+            rest -= times(one, times(one, rest, True), False)
+    return found
+
+
+@njit()
 def singular_values(U, V):  # type: ignore[no-untyped-def]
     """Singular values of U = A, which becomes A V with orthogonal columns; V is given as the
     identity, or without rows.
@@ -155,7 +173,7 @@ class Loop(NamedTuple):
     left_rate: Any
     right: Any  # (inner, m)
     right_rate: Any
-    basis: Any  # (m, rank), into which a deficient rank is projected; there are as many loci
+    rank: Any  # there are as many loci
 
 
 @njit(counted=False)
@@ -275,18 +293,11 @@ def _eigen_of_several(loop, value, rate):  # type: ignore[no-untyped-def]
         change = times(loop.right_rate, left, False) + times(right, loop.left_rate, False)
     elif len(value) == m:
         matrix, change = left, loop.left_rate
-    else:  # L = Y (Z X)^-1 Z with Y = L X, Z = X' L; its eigenvalues are those of (Z X)^-1 Z Y
-        X = loop.basis  # real
-        ahead, ahead_rate = (
-            times(left, X, True),
-            times(loop.left_rate, X, True),
-        )  # Z* and its change
-        back, back_rate = times(left, X, False), times(loop.left_rate, X, False)
-        matrix, among = times(ahead, back, True), times(ahead, X, True)
-        solve(among.copy(), matrix)
-        change = times(ahead_rate, back, True) + times(ahead, back_rate, True)
-        change -= times(times(ahead_rate, X, True), matrix, False)
-        solve(among, change)
+    else:  # of L Q = Q (Q* L Q), with left eigenvectors in the rows of L, those of its adjoint
+        back, ahead = spanned(left, len(value)), spanned(left.conjugate().T.copy(), len(value))
+        matrix = times(back, times(left, back, False), True)
+        change = times(ahead, times(loop.left_rate, back, False), True)
+        solve(times(ahead, back, True), change)
     if len(value) == 2:
         _eigen_of_two(matrix, change, value, rate)
     else:
@@ -352,7 +363,7 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     that of its adjoint, and the decomposition is done in that space.
     """
     m, inner = loop.left.shape
-    if loop.basis.shape[1] > 1:
+    if loop.rank > 1:
         _extremes_of_several(loop, which, out)
         return
     tall = tall_rise = wide = wide_rise = 0.0
@@ -492,14 +503,10 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
 @njit()
 def _empty(whole, real, m, inner, rank):  # type: ignore[no-untyped-def]
     right = np.zeros((inner, m), np.complex128)
-    basis = np.zeros((m, rank), np.complex128)
-    for i in range(m):
-        if inner == m:
-            right[i, i] = 1.0
-        for j in range(rank):
-            basis[i, j] = (np.sin(12.9898 * (i + 1) + 78.233 * (j + 1)) * 43758.5453) % 1.0 - 0.5
+    for i in range(m if inner == m else 0):
+        right[i, i] = 1.0
     return Loop(
         whole, real, room(whole, real),
         np.zeros((m, inner), np.complex128), np.zeros((m, inner), np.complex128),
-        right, np.zeros((inner, m), np.complex128), basis,
+        right, np.zeros((inner, m), np.complex128), rank,
     )  # fmt: skip
