@@ -139,7 +139,7 @@ class Scenario:
     samples : int
         Number of times in the result.
     make : function, optional
-        What makes it of its parameters, by name: see `fluidcc.network.ready`.
+        What makes it of its parameters, by name: see `fluidcc.papers.ready`.
 
     Examples
     --------
@@ -401,11 +401,11 @@ class _Zoo(Mapping[str, Scenario]):
         def by_number(file: Traversable) -> list[str | int]:
             return [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", file.name)]
 
-        found = sorted((resources.files("fluidcc.network") / "zoo").iterdir(), key=by_number)
+        found = sorted((resources.files("fluidcc") / "papers" / "zoo").iterdir(), key=by_number)
         self.files = {f.name.removesuffix(".toml"): f for f in found if f.name.endswith(".toml")}
         # Those with parameters, by the modules that make them: none is imported before it is asked.
         self.made = {
-            name: f"fluidcc.network.zoo.{f.name.removesuffix('.py')}"
+            name: f"fluidcc.papers.zoo.{f.name.removesuffix('.py')}"
             for f in found
             if f.name.endswith(".py")
             for name in re.findall(r"^@ready.*\ndef (\w+)", f.read_text("utf-8"), re.M)

@@ -13,7 +13,7 @@ import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.formulas import fast
 from fluidcc.laws.prove import Verdict
-from fluidcc.network.zoo.fast import meeting
+from fluidcc.papers.zoo.fast import meeting
 from fluidcc.sources.dca import alpha
 from fluidcc.sources.propagation import (
     d_hat,

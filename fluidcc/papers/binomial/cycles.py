@@ -29,7 +29,6 @@ from sympy import (
 
 from fluidcc.formulas import binomial, response
 from fluidcc.formulas._formula import deficit
-from fluidcc.network.zoo.binomial import BASE, TABLE
 from fluidcc.papers.model import (
     Found,
     compared,
@@ -40,6 +39,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import agrees, falling, named, percent, rising
+from fluidcc.papers.zoo.binomial import BASE, TABLE
 from fluidcc.symbols import nonnegative, positive
 
 k, l, lam, sigma, C, n = binomial.loss.arguments

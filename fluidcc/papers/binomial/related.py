@@ -19,7 +19,6 @@ from fluidcc.laws import Source
 from fluidcc.links import AdaptiveREDDrop, DropTail, DualLink, PenaltyLink
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
-from fluidcc.network.zoo.binomial import BASE, T1, TABLE, UNIT
 from fluidcc.papers.binomial.cycles import SLOW, C, lam, n, sigma, x
 from fluidcc.papers.binomial.loss import P
 from fluidcc.papers.binomial.runs import LATE, PRINTED, on_t1, table_losses
@@ -36,6 +35,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import falling, named, off
+from fluidcc.papers.zoo.binomial import BASE, T1, TABLE, UNIT
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
     AIMD,

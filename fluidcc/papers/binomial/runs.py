@@ -11,11 +11,11 @@ import numpy as np
 
 from fluidcc.base.errors import FluidccWarning
 from fluidcc.formulas import binomial
-from fluidcc.network.zoo.binomial import BASE, T1, TABLE, t1
 from fluidcc.papers.binomial.loss import iscc
 from fluidcc.papers.binomial.synchronized import Orbit, synchronized
 from fluidcc.papers.model import Found, compared, differs_if, needs_packets, reproduced_if
 from fluidcc.papers.printed import falling, named, percent
+from fluidcc.papers.zoo.binomial import BASE, T1, TABLE, t1
 from fluidcc.simulation.simulate import simulate
 
 # lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s.

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from fluidcc.formulas import delay_aimd
-from fluidcc.network.zoo.delay_aimd import C2, PACKET, T2, TAU2
 from fluidcc.papers.delay_aimd.knee import FLOWS, T7, TAU7, fig7, fig8, shrinking
 from fluidcc.papers.delay_aimd.rules import fig2
 from fluidcc.papers.delay_aimd.runs import (
@@ -21,6 +20,7 @@ from fluidcc.papers.delay_aimd.runs import (
     unfairness,
 )
 from fluidcc.papers.drawing import Figures, plain_ticks
+from fluidcc.papers.zoo.delay_aimd import C2, PACKET, T2, TAU2
 from fluidcc.sources import HTCP, PlainDelayAIMD, Vegas
 
 FIGURES = Figures(axes_xmargin=0)

@@ -14,7 +14,6 @@ from fluidcc.formulas import delay_aimd
 from fluidcc.laws import Source
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.network.zoo.delay_aimd import C2, C7, PACKET, T2, T7, TAU2, TAU7, knee
 from fluidcc.papers.delay_aimd.rules import backoffs, run_of, shrinking
 from fluidcc.papers.model import (
     Found,
@@ -26,6 +25,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import agrees, falling, named
+from fluidcc.papers.zoo.delay_aimd import C2, C7, PACKET, T2, T7, TAU2, TAU7, knee
 from fluidcc.sources import HTCP, PlainDelayAIMD, PrintedDelayAIMD
 from fluidcc.symbols import positive
 

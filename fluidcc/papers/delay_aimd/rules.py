@@ -15,7 +15,6 @@ from fluidcc.laws import Source
 from fluidcc.metrics import jumps
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
-from fluidcc.network.zoo.delay_aimd import C2, PACKET, T2, TAU2, on_link_2
 from fluidcc.papers import printed
 from fluidcc.papers.model import (
     Found,
@@ -27,6 +26,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import named
+from fluidcc.papers.zoo.delay_aimd import C2, PACKET, T2, TAU2, on_link_2
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
     HTCP,

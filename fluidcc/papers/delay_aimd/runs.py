@@ -15,16 +15,6 @@ from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.network.zoo.delay_aimd import (
-    C2,
-    PACKET,
-    RATCHET_BUFFER,
-    T2,
-    TAU2,
-    behind_queue,
-    flow,
-    on_link_2,
-)
 from fluidcc.papers.delay_aimd.rules import (
     backoffs,
     fig2,
@@ -36,6 +26,16 @@ from fluidcc.papers.delay_aimd.rules import (
 )
 from fluidcc.papers.model import REFUTED, Found, differs_if, proof, reproduced_if
 from fluidcc.papers.printed import agrees, named, numbers, off, percent, rising
+from fluidcc.papers.zoo.delay_aimd import (
+    C2,
+    PACKET,
+    RATCHET_BUFFER,
+    T2,
+    TAU2,
+    behind_queue,
+    flow,
+    on_link_2,
+)
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, SlowStartAIMD, Vegas
 

@@ -17,7 +17,9 @@ from fluidcc.links import RED as FixedRED
 from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
-from fluidcc.network.zoo.ecf import (
+from fluidcc.papers.ecf.routers import sampled_stability
+from fluidcc.papers.printed import numbers
+from fluidcc.papers.zoo.ecf import (
     HOPS,
     INTERVAL,
     LAWS,
@@ -29,8 +31,6 @@ from fluidcc.network.zoo.ecf import (
     periods,
     router,
 )
-from fluidcc.papers.ecf.routers import sampled_stability
-from fluidcc.papers.printed import numbers
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import ECF, FramedECF, Reno, SlowStartTFRC
 from fluidcc.symbols import c, plain, positive, unfold

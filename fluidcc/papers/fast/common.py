@@ -11,7 +11,7 @@ from fluidcc.formulas import fast
 from fluidcc.laws import Source
 from fluidcc.metrics import over_others
 from fluidcc.network.scenarios import scenarios
-from fluidcc.network.zoo.fast import ALPHA, GAP, METHODS, PACKET, RTT, START, WAIT, C, meeting
+from fluidcc.papers.zoo.fast import ALPHA, GAP, METHODS, PACKET, RTT, START, WAIT, C, meeting
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST
 from fluidcc.sources.propagation import with_estimator

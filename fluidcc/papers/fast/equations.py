@@ -5,9 +5,9 @@ from __future__ import annotations
 from sympy import Eq, limit, oo, solve, sqrt
 
 from fluidcc.formulas import fast
-from fluidcc.network.zoo.fast import ALPHA, PACKET, C
 from fluidcc.papers.model import Found, not_given, proof, proved
 from fluidcc.papers.printed import named
+from fluidcc.papers.zoo.fast import ALPHA, PACKET, C
 from fluidcc.sources import FAST, Vegas
 from fluidcc.sources.windows import delta, w
 from fluidcc.symbols import RTT, positive, unfold

@@ -9,10 +9,10 @@ import numpy as np
 
 from fluidcc.analysis.boundary import BoundaryCurve, stability_boundary
 from fluidcc.formulas import fast
-from fluidcc.network.zoo.fast import ALPHA, GAP, METHODS, PACKET, RTT, RTT_2, C
 from fluidcc.papers.drawing import Figures
 from fluidcc.papers.fast.common import FLOWS, RTTS, arrivals, ratios
 from fluidcc.papers.fast.runs import PEAKS, SEEDS, TAU, alone, edge, growth, shares
+from fluidcc.papers.zoo.fast import ALPHA, GAP, METHODS, PACKET, RTT, RTT_2, C
 from fluidcc.plotting import timeseries
 from fluidcc.sources import FAST, StaticFAST
 

@@ -15,19 +15,6 @@ from fluidcc.laws import Source
 from fluidcc.metrics import over_others
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell
-from fluidcc.network.zoo.fast import (
-    ALPHA,
-    KNOWN,
-    LOT_END,
-    LOT_START,
-    LOT_WAIT,
-    METHODS,
-    PACKET,
-    RTT,
-    C,
-    lot,
-    meeting,
-)
 from fluidcc.papers.fast.common import (
     FLOWS,
     RTTS,
@@ -46,6 +33,19 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import falling, named, numbers, off, rising
+from fluidcc.papers.zoo.fast import (
+    ALPHA,
+    KNOWN,
+    LOT_END,
+    LOT_START,
+    LOT_WAIT,
+    METHODS,
+    PACKET,
+    RTT,
+    C,
+    lot,
+    meeting,
+)
 from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST, StaticFAST, StaticVegas, Vegas

@@ -15,17 +15,6 @@ from fluidcc.analysis.orbit import LimitCycle, limit_cycle
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.formulas import gcc, response
 from fluidcc.laws import Jump, Source
-from fluidcc.network.zoo.ldcc import (
-    CAPACITY,
-    DELAY,
-    LAWS,
-    ONE_WAY,
-    PACKET,
-    R_MAX,
-    UDP,
-    alone,
-    beside,
-)
 from fluidcc.papers.ldcc.common import W_OVER_BETA, near, w
 from fluidcc.papers.model import (
     Found,
@@ -39,6 +28,17 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import falling, named, off
+from fluidcc.papers.zoo.ldcc import (
+    CAPACITY,
+    DELAY,
+    LAWS,
+    ONE_WAY,
+    PACKET,
+    R_MAX,
+    UDP,
+    alone,
+    beside,
+)
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, GCC, LDCC, LEDBAT, NADA, CxTCP, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p

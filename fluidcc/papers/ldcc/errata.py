@@ -14,7 +14,6 @@ from fluidcc.links import DropTail, DualLink
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.network.zoo.ldcc import CAPACITY, PACKET
 from fluidcc.numerics.dde.solve import solve_dde
 from fluidcc.papers.ldcc.coexistence import mean_rates
 from fluidcc.papers.ldcc.common import W_OVER_BETA, alone, near, run, series, with_law
@@ -29,6 +28,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import named, off
+from fluidcc.papers.zoo.ldcc import CAPACITY, PACKET
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, GCC, LDCC, LEDBAT, NADA, NADA8698, AdaptiveGCC, CxTCP
 from fluidcc.symbols import Let, c, e, e_b, edot, pi, plain, positive, unfold, y

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from fluidcc.network.zoo.fast import ALPHA, METHODS, C
 from fluidcc.papers.fast import figures as figures_fast
 from fluidcc.papers.fast.common import FLOWS, ratios
+from fluidcc.papers.zoo.fast import ALPHA, METHODS, C
 from tests.papers.rows import outcome
 
 

@@ -5,9 +5,9 @@ verdicts.
 import numpy as np
 import pytest
 
-from fluidcc.network.zoo.ldcc import beside
 from fluidcc.papers.ldcc import coexistence as ldcc_coexistence
 from fluidcc.papers.ldcc.coexistence import sawtooth
+from fluidcc.papers.zoo.ldcc import beside
 from fluidcc.sources import LDCC
 
 STEP = 1e-3

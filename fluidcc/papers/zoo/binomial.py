@@ -7,8 +7,8 @@ from dataclasses import replace
 from fluidcc.formulas import binomial
 from fluidcc.laws import Link, Source
 from fluidcc.network.network import Network
-from fluidcc.network.ready import Made, pick, ready
 from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ready import Made, pick, ready
 from fluidcc.sources import AIMD, ISCC, TFRC, RateBinomial
 from fluidcc.symbols import packet, pi, x_tau
 

@@ -12,8 +12,8 @@ from fluidcc.formulas import ecf
 from fluidcc.laws import Link, Source
 from fluidcc.links import PAQMECF, PAQMECF2, AdaptiveRED, DropTail
 from fluidcc.network.network import Network
-from fluidcc.network.ready import Made, pick, ready
 from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ready import Made, pick, ready
 from fluidcc.sources import DCCP, ECF, PoissonECF, SlowStartTFRC
 
 PACKET = 12000.0  # 1500 bytes

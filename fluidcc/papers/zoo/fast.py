@@ -9,8 +9,8 @@ from typing import Any
 from fluidcc.laws import Source
 from fluidcc.links import DropTail
 from fluidcc.network.network import Network
-from fluidcc.network.ready import Made, pick, ready
 from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ready import Made, pick, ready
 from fluidcc.sources import FAST, OnOff
 from fluidcc.sources.propagation import with_estimator, with_pause
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fluidcc.laws import Source
 from fluidcc.network.network import Network
-from fluidcc.network.ready import Made, pick, ready
 from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ready import Made, pick, ready
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 
 CAPACITY, ONE_WAY, UDP, PACKET = 2.5e6, 0.05, 0.5e6, 8000.0

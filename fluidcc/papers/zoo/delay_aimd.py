@@ -8,8 +8,8 @@ import numpy as np
 
 from fluidcc.laws import Source
 from fluidcc.network.network import Network
-from fluidcc.network.ready import Made, pick, ready
 from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ready import Made, pick, ready
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, Vegas
 
 PACKET = 8000.0  # Packet size [bit]; the paper gives none, and 1000 bytes are taken
