@@ -13,7 +13,7 @@ import fluidcc as fc
 from fluidcc import links, sources
 from fluidcc.cli import main
 from fluidcc.cli.parser import make_parser
-from fluidcc.sweeps.files import _NEEDED, _OF_SWEEP, _OWN
+from fluidcc.cli.sweep_files import _NEEDED, _OF_SWEEP, _OWN
 
 ROOT = Path(__file__).parent.parent
 README, SHELL = ROOT / "README.md", ROOT / "docs" / "command_line.md"

@@ -17,7 +17,7 @@ from fluidcc.base import errors
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError
 from fluidcc.cli import main
-from fluidcc.sweeps.files import load_sweep
+from fluidcc.cli.sweep_files import load_sweep
 
 fc: Any = fluidcc  # given here what its types forbid
 x, g = symbols("x g", positive=True)

@@ -176,7 +176,7 @@ def run_explore(args: argparse.Namespace) -> None:
 
 
 def run_simulate(args: argparse.Namespace) -> Said:
-    from fluidcc.sweeps.files import table
+    from fluidcc.cli.sweep_files import table
 
     scenario = _scenario(args, **({} if args.until is None else {"until": number(args.until)}))
     output = args.output or Path(f"{scenario.name}.nc")
@@ -209,7 +209,7 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
 
 
 def run_sweep(args: argparse.Namespace) -> Said:
-    from fluidcc.sweeps.files import run_file
+    from fluidcc.cli.sweep_files import run_file
 
     return run_file(args)
 

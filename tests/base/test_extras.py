@@ -11,8 +11,8 @@ import pytest
 import fluidcc as fc
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.extras import command, need
+from fluidcc.cli.sweep_files import ENDINGS
 from fluidcc.numerics.linear.positive_real import kyp
-from fluidcc.sweeps.files import ENDINGS
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

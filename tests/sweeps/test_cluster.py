@@ -21,7 +21,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.cli import main
-from fluidcc.sweeps import files
+from fluidcc.cli import sweep_files as files
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

@@ -14,7 +14,7 @@ import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.packed import axes_of
 from fluidcc.cli import main
-from fluidcc.sweeps.files import check_output, load_sweep, save, table
+from fluidcc.cli.sweep_files import check_output, load_sweep, save, table
 
 GOOD = """
 scenario = "small.toml"
@@ -93,7 +93,7 @@ def test_a_sweep_survives_the_netcdf_of_scipy_alone(
     grid = {"beta": [0.1, 0.2], "capacity": ["3 Mbit/s", "1 Mbit/s"]}
     ds = fc.sweep(net, grid, ["stable", "delay_margin", "equilibrium_rate"], executor="serial")
     ds.to_netcdf(tmp_path / "a.nc", engine="scipy")
-    monkeypatch.setattr("fluidcc.sweeps.files.find_spec", lambda name: None)
+    monkeypatch.setattr("fluidcc.cli.sweep_files.find_spec", lambda name: None)
     save(ds.assign(root=1j * ds.delay_margin), tmp_path / "b.nc")
     for name in ("a.nc", "b.nc"):
         with xr.open_dataset(tmp_path / name, engine="scipy") as read:
