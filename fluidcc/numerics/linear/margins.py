@@ -37,7 +37,8 @@ class Margins(InTable):
     A margin is a number only where the closed loop is stable: without roots right of the imaginary
     axis or on it. Elsewhere `gain`, `gain_down`, `phase`, `phase_lag`, `phase_lead`, `delay`,
     `modulus`, `ms` and `mt` are NaN, with their frequencies. It is infinite where no such change
-    makes the loop unstable.
+    makes the loop unstable. Gain, phase and delay are NaN, too, where a locus turns too often to be
+    followed: thousands of times before it is weak.
 
     A common factor in all channels meets the boundary where an eigenlocus passes through -1 /
     factor, so gain, phase and delay are read off the eigenloci, never off the determinant.

@@ -406,3 +406,34 @@ def test_small_loci_beside_those_of_integrators_are_as_lapack_has_them() -> None
         exact, found = exact[np.argsort(-abs(exact))], loci.value[:, k]
         found = found[np.argsort(-abs(found))]
         assert found == pytest.approx(exact[:2], rel=1e-6, abs=1e-13 * abs(exact[0]))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(-2.0, 2.0), min_size=2, max_size=3),
+    st.lists(st.floats(-3.0, 2.0), max_size=1),
+    st.integers(0, 2), st.floats(-6.0, 1.0), st.sampled_from([0.0, 1e-3, 1.0, 30.0, 300.0]),
+    st.floats(-6.0, 6.0),
+)  # fmt: skip
+def test_what_holds_of_the_margins_of_any_loop_in_any_unit_of_time(
+    poles: list[float], zeros: list[float], integrators: int, gain: float, delay: float, unit: float
+) -> None:
+    den = np.poly([*-(10.0 ** np.array(poles)), *[0.0] * integrators])
+    num = 10.0**gain * np.atleast_1d(np.poly([-(10.0**z) for z in zeros]))
+    num *= 1.0 if integrators else den[-1] / num[-1] * 10 ** (0.5 * gain + 1)
+    time, m = 10.0**unit, margins(transfer(num, den, delay))
+    powers = time ** -np.arange(len(den), dtype=float)
+    scaled = margins(transfer(num * powers[len(den) - len(num) :], den * powers, delay * time))
+    for name in ("gain_above", "gain_below", "phase_nearest", "modulus"):
+        wanted = pytest.approx(getattr(m, name), rel=1e-6, abs=1e-9, nan_ok=True)
+        assert getattr(scaled, name) == wanted, name
+    if np.isnan(m.gain_nearest):  # turns too often to be followed
+        return
+    assert scaled.delay == pytest.approx(m.delay * time, rel=1e-6, abs=1e-9 * time)
+    assert m.modulus <= abs(1 - 1 / m.gain_nearest) * (1 + 1e-12)
+    if np.isfinite(m.phase_nearest):
+        assert m.modulus <= 2 * np.sin(np.radians(abs(m.phase_nearest)) / 2) * (1 + 1e-9) + 1e-12
+    if np.isfinite(m.delay):
+        L = np.polyval(num, 1j * m.delay_crossover) / np.polyval(den, 1j * m.delay_crossover)
+        late = L * np.exp(-1j * m.delay_crossover * (delay + m.delay))
+        assert late == pytest.approx(-1, abs=1e-6)

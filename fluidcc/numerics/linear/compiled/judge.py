@@ -10,6 +10,7 @@ from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.linear.compiled.elimination import outlook
 from fluidcc.numerics.linear.compiled.loci import (
     DECADES,
+    FAR,
     SMALL,
     WEAK,
     assign,
@@ -308,12 +309,26 @@ def _margins(loop, ahead):  # type: ignore[no-untyped-def]
         down, down_at = 0.0, np.nan
     nearest = up if down == 0 or up <= 1 / down else down
     lag, lead, phase, phase_at, delay, delay_at = _phases(found)
+    if _lost(grid):
+        up = down = nearest = phase = delay = lag = lead = np.nan
     ms = 1 / max(modulus, np.finfo(np.float64).tiny)
     best = (
         up, down, nearest, phase, delay, modulus, ms, mt, lag, lead,
         phase_at, up_at, down_at, delay_at, modulus_at, mt_at,
     )  # fmt: skip
     return best, found.omega[found.kind == CIRCLE]
+
+
+@njit(counted=False)
+def _lost(grid):  # type: ignore[no-untyped-def]
+    """Whether a locus turns faster than it is followed, near the unit circle."""
+    for i in range(len(grid.omega) - 1):
+        for j in range(grid.value.shape[1]):
+            a, b = grid.value[i, j], grid.value[i + 1, j]
+            size = max(square(a), square(b))
+            if SMALL**2 < size < FAR**2 and square(b - a) > size:
+                return True
+    return False
 
 
 @njit()
@@ -325,7 +340,7 @@ def _towards_rest(loop, grid, values, rates, edge):  # type: ignore[no-untyped-d
     for _ in range(DECADES):
         omega *= 0.1
         at_point(loop, complex(0.0, omega), BOTH, values, rates, edge)
-        if not norm(loop) < STRONG:
+        if not (norm(loop) < STRONG and STRONG * edge[0] > 1):
             break
         if (np.abs(edge - before) <= SETTLED * np.abs(before))[::2].all():
             return omega
