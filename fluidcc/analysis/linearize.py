@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.modes import FreeDirection, left_out
-from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides
+from fluidcc.analysis.point import Lags, Point, operating_point
 from fluidcc.analysis.wiring import Matrices, all_flows, deviations, whole, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, gathered
@@ -20,6 +21,7 @@ from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.respond import respond
+from fluidcc.numerics.linear.roots import Searches
 from fluidcc.numerics.linear.wiring import Blocks, Entries, checked
 from fluidcc.symbols import plain
 
@@ -75,6 +77,11 @@ class LinearNetwork(DelayLTI):
     @cached_property
     def _entries(self) -> Entries:
         return self.wired.entries
+
+    @cached_property
+    def _search(self) -> Searches:
+        trip = float(np.max(Lags(self.point).trip, initial=0.0))
+        return Searches(self._entries, self._exact, trip)
 
     @property
     def classes(self) -> dict[str, tuple[str, ...]]:
@@ -190,6 +197,12 @@ class Counts(NamedTuple):
         closed = LinearNetwork.of(point, wire(point) if joined is None else joined, "closed")
         parts = {"": closed, **closed.deviations()}
         zeros = {name: system.count_unstable() for name, system in parts.items()}
+        own = zeros[""]
+        for one in on_both_sides(point):  # what the error of the equilibrium leaves open is at zero
+            other = LinearNetwork.of(one, wire(one)).count_unstable()
+            most = max(c.unstable + c.at_zero for c in (zeros[""], other))
+            least = min(zeros[""].unstable, other.unstable)
+            zeros[""] = replace(own, unstable=least, at_zero=most - least)
         on_axis = any(c.marginal + c.at_zero for c in zeros.values())
         return cls(parts, zeros, copies(point), *(left_out(point, zeros) if on_axis else ((), {})))
 

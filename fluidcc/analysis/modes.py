@@ -231,6 +231,10 @@ ROUNDING = 1e-13
 is none.
 """
 
+DOUBTFUL, FAREST = 1e-9, 1e-2
+"""Error of an equilibrium from which on it is asked whether another verdict may be true within it;
+and how far."""
+
 
 @dataclass(frozen=True)
 class FreeDirection(InTable):
@@ -348,13 +352,7 @@ def _directions(point: Point) -> list[dict[str, float]]:
     """A basis of the null space of the conditions, if every step along it can be made; else
     nothing.
     """
-    unknowns, keep, J = conditions(point)
-    size = np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
-    J = _without_rounding(J, size)
-    row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
-    largest = np.abs(J * row[:, None]).max(axis=0)
-    column = np.where(largest > 0, 1 / np.maximum(largest, 1e-300), np.where(size > 0, size, 1.0))
-    U, values, Vh = np.linalg.svd(J * row[:, None] * column)
+    unknowns, keep, size, row, column, (U, values, Vh) = _decomposed(point)
     rank = int(np.sum(values > SINGULAR * values[0]))
     if rank == len(values):
         return []
@@ -370,6 +368,32 @@ def _directions(point: Point) -> list[dict[str, float]]:
             return []
         found.append(_named(point, unknowns, move))
     return found
+
+
+def _decomposed(point: Point) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """The unknowns, which conditions are theirs, their sizes, and the singular value decomposition
+    of the derivatives with the factors that scale these.
+    """
+    unknowns, keep, J = conditions(point)
+    size = np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
+    J = _without_rounding(J, size)
+    row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
+    largest = np.abs(J * row[:, None]).max(axis=0)
+    column = np.where(largest > 0, 1 / np.maximum(largest, 1e-300), np.where(size > 0, size, 1.0))
+    return unknowns, keep, size, row, column, np.linalg.svd(J * row[:, None] * column)
+
+
+def on_both_sides(point: Point) -> list[Point]:
+    """Where the equilibrium may be too, by its error, along what the conditions tell least of; none
+    where it is well known, or one of a continuum.
+    """
+    error = min(float(point.rest.error), FAREST) if point.rest is not None else 0.0
+    if error < DOUBTFUL or _directions(point):
+        return []
+    unknowns, _, size, _, column, (_, _, Vh) = _decomposed(point)
+    move = column * Vh[-1]
+    move *= error / np.max(np.abs(move) / np.where(size > 0, size, np.inf))
+    return [shifted(point, unknowns, move), shifted(point, unknowns, -move)]
 
 
 def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -64,6 +64,12 @@ CROWDED = 1e-3
 """Relative distance of another root within which the rightmost one has no derivative."""
 _KEYS = [MARGINS[name][0] for name in QUANTITIES if name in MARGINS]
 
+UNDECIDED = (
+    "undecided by the linearisation: a root is on the imaginary axis, to the error of the "
+    "equilibrium, and what is beyond first order tells whether disturbances decay; simulate from "
+    "either side"
+)
+
 
 @dataclass(frozen=True)
 class Sensitivities:
@@ -548,7 +554,8 @@ class StabilityReport:
         """
         known = "_settled" in vars(self) and self.unsettled
         roots = [f"the verdict is known, the rightmost root is not: {known}"] if known else []
-        return (*self.equilibrium.warnings, *static_windows(self.point), *roots)
+        doubts = [UNDECIDED] if self.marginal else []
+        return (*self.equilibrium.warnings, *static_windows(self.point), *doubts, *roots)
 
     @property
     def trackers(self) -> tuple[str, ...]:

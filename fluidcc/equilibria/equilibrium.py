@@ -16,7 +16,7 @@ import numpy as np
 
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import warn
-from fluidcc.equilibria.many import equilibria, held, system_of
+from fluidcc.equilibria.many import equilibria, few_digits, held, system_of
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters
 from fluidcc.symbols import plain
@@ -69,6 +69,8 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     found = equilibria(Parameters(net), at)
     rest, free = found.point(0), _free(found.solved)
     warn_undetermined(free)
+    if rest.error == math.inf and not free:
+        rest = replace(rest, warnings=(*rest.warnings, few_digits(math.inf)))
     return replace(rest, free=free, _net=net)
 
 

@@ -274,7 +274,7 @@ def _told(one: Solved) -> Equilibria:
 
 
 def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
-    """What makes equilibria doubtful, by point: windows of few packets."""
+    """What makes equilibria doubtful, by point: windows of few packets, lost digits."""
     wired, rates = one.system.wired, one.values["rate"]
     least = np.full(rates.shape, math.inf)
     for k, flow in enumerate(wired.flows):
@@ -284,10 +284,24 @@ def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
     with np.errstate(invalid="ignore"):
         least = np.where(rates > 0, least, math.inf)
         some = np.flatnonzero(least.min(axis=1, initial=math.inf) < FEW).tolist()
-    return {
-        i: tuple(few_packets(dict(zip(wired.net.flows, least[i, wired.row].tolist(), strict=True))))
-        for i in some
-    }
+        found = {i: (few_digits(e),) for i, e in enumerate(one.found.error) if FEWEST < e < np.inf}
+    for i in some:
+        names = dict(zip(wired.net.flows, least[i, wired.row].tolist(), strict=True))
+        found[i] = (*few_packets(names), *found.get(i, ()))
+    return {i: said for i, said in found.items() if i not in one.errors}
+
+
+FEWEST = 1e-9
+"""An error beyond this has cost more digits than rounding."""
+
+
+def few_digits(error: float) -> str:
+    """What to say of an equilibrium with such an error."""
+    known = f"is known to {error:.1g} of its size" if error < math.inf else "may be off by 1 %"
+    return (
+        f"the equilibrium {known} only, as its equations hardly tell it there: two or more "
+        "solutions are one, or nearly so"
+    )
 
 
 # --- laws in equilibrium --------------------------------------------------------------------------

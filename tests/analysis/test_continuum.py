@@ -145,6 +145,32 @@ def test_a_fold_is_marginal_and_no_continuum() -> None:
     assert free_directions(operating_point(net), {}) == ()
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("form", ["square", "square, expanded", "cube", "fifth power"])
+def test_where_the_linearisation_vanishes_it_decides_nothing(form: str, sign: int) -> None:
+    """x' = -k (x/x0 - 1)^2 attracts from above alone; of odd powers the sign tells."""
+    u = x / x0
+    power = {"cube": 3, "fifth power": 5}.get(form, 2)
+    flow = u**2 - 2 * u + 1 if "expanded" in form else (u - 1) ** power
+    law = Source(
+        "Power", {x: -sign * k * x0 * flow}, {"rate": x}, {k: 2.0, x0: 1e6}, lower={x: 0},
+        units={x: "bit/s", k: "1/s", x0: "bit/s"}, initial={x: 1.5e6 if sign > 0 else 7e5},
+    )  # fmt: skip
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.01)
+    net = net.flow("f", law, route=["l"], return_delay=0.03)
+    try:
+        rest = fc.equilibrium(net)
+    except fc.errors.SolverError:  # a search that follows the law runs away from it
+        assert sign < 0
+        return
+    assert abs(rest.rate.item() / 1e6 - 1) <= rest.error
+    assert ("is known to" in str(rest.warnings)) == (rest.error > 1e-9)
+    with pytest.warns(FluidccWarning, match="there is no loop"):
+        report = fc.stability(net)
+    assert (report.verdict, report.unstable) == ("marginal", 0)
+    assert "undecided by the linearisation" in repr(report)
+
+
 def test_prices_in_series_at_a_loop_with_roots_far_to_the_left() -> None:
     """Where exp(-s tau) overflows, the search for roots goes on."""
     report = _judged(_series(1e-9, 0.01))
