@@ -166,7 +166,7 @@ def to_si(
     Parameters
     ----------
     value : float or str
-        A number is taken to be in `unit` already; so is text without a unit.
+        A number is taken to be in `unit` already; text needs a unit, but for a plain number.
     unit : str
         The wanted unit, made of bit, s and packet: ``"bit/s"``, ``"s"``, ``"bit"``, ``"packet"``,
         ``"1"``, ...
@@ -230,6 +230,8 @@ def _read(text: str, unit: str, what: str, packet: float | None) -> tuple[str, f
         )
     number, given = match.groups()
     if not given:
+        if dimension(unit) != Dimension():
+            raise UnitsError(f"{what} is {shown(text)}, text without a unit; give {_right(unit)}")
         return number, 1.0
     try:
         size, dim = _parse(given)

@@ -69,7 +69,7 @@ def simulate(
     ----------
     net : Network
     until : float or str
-        End of the run [s].
+        End of the run: seconds, or text with a unit such as "9 min".
     rtol, atol : float
         Relative tolerance, and absolute tolerance as a fraction of each state's natural size: the
         largest capacity on the route for rates, the base round-trip time for times, both multiplied
@@ -450,9 +450,16 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
             "that 1 + e', by "
             f"which laws divide, reaches 0: take delays='fifo', or {remedy}"
         )
+    worst, state, slope = _worst_state(space, at), space.state, stages[_worst(space, at)]
+    value = float(state.y[_worst(space, at)])
+    if time == space.since and abs(slope) * state.h > abs(value):
+        remedy = (
+            f"it begins at {value:.3g} with a slope of {slope:.2g} a second, too steep to follow; "
+            f"let it begin {'lower' if slope < 0 else 'higher'}, by initial={{...}} of that flow "
+            "or link"
+        )
     return StepCollapse(
-        f"the step fell below the resolution of time at {time:.9g} s, at "
-        f"{_worst_state(space, at)}; {remedy}"
+        f"the step fell below the resolution of time at {time:.9g} s, at {worst}; {remedy}"
     )
 
 
@@ -484,14 +491,19 @@ def _event_failure(space: Workspace, at: Layout, code: int) -> SolverError:
     )
 
 
-def _worst_state(space: Workspace, at: Layout) -> str:
-    """Name of the state with the largest error in the last attempt."""
+def _worst(space: Workspace, at: Layout) -> int:
+    """Number of the state with the largest error in the last attempt."""
     state, n = space.state, at.n_states
     err, slopes = state.stage[:n], state.slopes[:n]
     if not np.all(np.isfinite(slopes)):
         err = slopes
     ratio = np.abs(err) / (state.atol[:n] + state.rtol * np.abs(state.y[:n]))
-    worst = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
+    return int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
+
+
+def _worst_state(space: Workspace, at: Layout) -> str:
+    """Its name."""
+    worst = _worst(space, at)
     if worst >= at.backlog:
         k = worst - at.backlog
         return (

@@ -298,6 +298,7 @@ def solve_dde(
         None if events is None else sum(w.kind == s.EVENT for w in watchers),
         sorted(known, key=lambda one: one[0]),
     )  # fmt: skip
+    workers = None if workers is None else whole(workers, "workers", least=1)
     if not many:
         return solve(problem)
     runs = []
@@ -308,7 +309,7 @@ def solve_dde(
         if not callable(lags):
             changed["lags"], _ = _lags(lags_of_run, t0, start, own)
         runs.append(replace(problem, **changed))
-    return solve_many(runs, None if workers is None else whole(workers, "workers", least=1))
+    return solve_many(runs, workers)
 
 
 # --- checks of the arguments: each error names the argument, its value, and what would be right ---

@@ -392,7 +392,7 @@ def rational(num: ArrayLike, den: ArrayLike) -> tuple[Matrix, Matrix, Matrix, Ma
     """
     given = {"num": np.atleast_1d(matrix(num, "num")), "den": np.atleast_1d(matrix(den, "den"))}
     for name, part in given.items():
-        if part.ndim != 1 or (name == "den" and not part.any()):
+        if part.ndim != 1 or not part.size or (name == "den" and not part.any()):
             raise InvalidInput(
                 f"{name} is {shown(part.tolist())}; give coefficients by falling powers, as [1, 2]"
             )
