@@ -13,6 +13,7 @@ from sympy import (
     Mul,
     Poly,
     Pow,
+    Rational,
     Symbol,
     asin,
     asinh,
@@ -43,6 +44,7 @@ Condition = tuple[str, Expr]
 # What the negative of an expression must not be for it to stand so.
 OPPOSITE = {">": ">=", ">=": ">"}
 LARGE, _LONG = 1200, 250  # operations of what may be multiplied out, and of what may be simplified
+_MANY = 10**40
 _SMOOTH = (Add, Mul, Pow, exp, log, sinh, cosh, tanh, asinh, atan, sin, cos)
 _IN_PARTS = (tan, asin, atanh)  # these too, but not everywhere
 
@@ -75,6 +77,16 @@ def _forms(f: Expr, size: int) -> Iterator[Expr]:
         yield simplify(f)
 
 
+def factored(f: Expr) -> Expr:
+    """Return the factors of `f`, whose numbers of very many digits are not taken apart."""
+    large = {
+        v: Dummy("n", positive=v.is_positive, negative=v.is_negative)
+        for v in f.atoms(Rational)
+        if max(abs(v.p), v.q) > _MANY
+    }
+    return factor(f.xreplace(large)).xreplace({d: v for v, d in large.items()})
+
+
 @lru_cache(maxsize=4096)
 def settled(kind: str, f: Expr) -> bool:
     """Return whether `f` (= left - right), where defined, provably stands as `kind` to zero."""
@@ -88,7 +100,7 @@ def settled(kind: str, f: Expr) -> bool:
         _has_sign(kind, above, below)
         for g in (f, cancel(together(f)), simplify(f))
         for above, below in [fraction(together(g))]
-        for above in (above, expand(above), factor(above))
+        for above in (above, expand(above), factored(above))
     )
 
 
@@ -110,7 +122,7 @@ def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
     """
     if kind == "!=":
         return bool(above.is_nonzero)
-    below = factor(below)
+    below = factored(below)
     if below.is_nonnegative:
         return bool(above.is_positive if kind == ">" else above.is_nonnegative)
     if below.is_nonpositive:
@@ -135,23 +147,6 @@ def _has_value(g: Expr) -> bool:
     if power is log or not power.is_integer:
         return bool(base.is_positive)
     return bool(power.is_nonnegative or base.is_nonzero)
-
-
-def rises(kind: str, f: Expr, depth: int = 3) -> bool:
-    """Return whether `f` begins at or above zero as a positive symbol does, and then rises."""
-    if not smooth(f, defined=True):
-        return False
-    for s in sorted(f.free_symbols, key=str):
-        # A slope above zero inside an interval is enough, so strictness needs only s > 0.
-        if s.is_integer or not (s.is_positive if kind == ">" else s.is_nonnegative):
-            continue
-        start = f.subs(s, 0)
-        if not start.is_finite or not settled(">=", start):
-            continue
-        slope = f.diff(s)
-        if settled(kind, slope) or (depth > 1 and rises(kind, slope, depth - 1)):
-            return True
-    return False
 
 
 def by_squares(kind: str, f: Expr, depth: int = 3) -> bool:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import product
+from itertools import islice, product
 from operator import add, mul
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import mpmath
@@ -16,7 +17,9 @@ import numpy as np
 from sympy import (
     Add,
     Expr,
+    Float,
     Integer,
+    Matrix,
     Mul,
     NumberSymbol,
     Pow,
@@ -32,7 +35,7 @@ from sympy import (
     cos,
     cosh,
     exp,
-    factor,
+    expand_log,
     floor,
     fraction,
     log,
@@ -48,7 +51,7 @@ from sympy import (
 )
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.algebra import Condition, settled, short, smooth
+from fluidcc.laws.algebra import Condition, factored, settled, short, smooth
 from fluidcc.numerics.enclosure import Span
 
 _RISING = {
@@ -173,7 +176,8 @@ def is_zero(value: Expr) -> bool:
 
 _FEW, _BOXES, _AT_ONCE = 600, 16_000, 1500
 _APART = 8  # groups of boxes that are looked at one by one
-_ORDERS, _LONG = 6, 300  # of derivatives, and operations in them
+_ORDERS, _NEWTON, _LONG = 6, 8, 300  # of derivatives, steps, and operations
+_MORE = 600  # work for a derivative near a point, beside that for the domain
 _LEAST = 1e-300
 
 Box = dict[Symbol, tuple[float, float]]
@@ -201,6 +205,8 @@ class Sign(NamedTuple):
         statement fails in floats, if one was met.
         """
         clusters = [box]
+        if not box:
+            return ([] if any(exactly(self.kind, f, {}) for f in self.forms) else clusters), None
         for most in (_FEW, _BOXES):
             parts = [self.split(part, most) for part in clusters]
             if point := next((point for _, point in parts if point), None):
@@ -213,7 +219,7 @@ class Sign(NamedTuple):
         """Do so with about so many boxes, and without Taylor's theorem."""
         symbols = list(box)
         slopes = [
-            [_factored(f.diff(s)) for s in symbols] if smooth(f) else None for f in self.forms
+            [_in_factors(f.diff(s)) for s in symbols] if smooth(f) else None for f in self.forms
         ]
         boxes = np.array([[box[s] for s in symbols]], dtype=float).reshape(1, len(symbols), 2)
         whole = [k for k, s in enumerate(symbols) if s.is_integer]
@@ -244,6 +250,7 @@ class Sign(NamedTuple):
             inside, centre = (Enclosing.on(symbols, *ends) for ends in ((lo, hi), (middle, middle)))
             is_open = np.full(len(boxes), True) & inside.meets(self.where)[1]
             met, fails = centre.meets(self.where)[0], ~np.full(len(boxes), True)
+            met = met & np.all((middle != 0) | [not s.is_nonzero for s in symbols], axis=1)
             for f, by in zip(self.forms, slopes, strict=True):
                 here, span = centre(f), inside(f)
                 fails |= met & here.sure & ~stands(self.kind, here)[1]
@@ -253,8 +260,10 @@ class Sign(NamedTuple):
                 if not by or not np.any(is_open):
                     continue
                 # By the mean value theorem, and at the ends to which it falls.
-                mean, low, high = here, lo.copy(), hi.copy()
+                mean, low, high, grows = here, lo.copy(), hi.copy(), np.array(False)
                 for k, slope in enumerate(map(inside, by)):
+                    if self.kind == ">" and symbols[k].is_positive:  # and so not at 0 itself
+                        grows = grows | ((slope.lo > 0) & (lo[:, k] == 0))
                     away = Span(lo[:, k] - middle[:, k], hi[:, k] - middle[:, k], True, 1)
                     mean = mean + slope * away
                     high[:, k] = np.where(slope.lo >= 0, lo[:, k], hi[:, k])
@@ -263,6 +272,7 @@ class Sign(NamedTuple):
                 least = np.maximum(mean.lo, np.where(face.sure, face.lo, -np.inf))
                 sure = span.sure | smooth(f, defined=True)
                 is_open &= ~stands(self.kind, Span(least, span.hi, sure))[0]
+                is_open &= ~(grows & face.sure & (face.lo >= 0) & sure)
         self.work.rest -= (len(inside.known) + len(centre.known)) * (1 + len(boxes) // 500)
         return is_open, fails
 
@@ -271,14 +281,25 @@ class Sign(NamedTuple):
         if all(lo == hi for lo, hi in box.values()):
             point = {s: Rational(lo) for s, (lo, _) in box.items()}
             return any(exactly(self.kind, f, point) for f in self.forms)
-        return self.kind in (">", ">=") and any(
+        forms = [f for f in self.forms if smooth(f)] if self.kind in (">", ">=") else []
+        if len(box) > 1 and forms and self._bowl(min(forms, key=lambda f: f.count_ops()), box):
+            return True
+        return any(
             self._around(f, s, c, box)
             for s, (lo, hi) in box.items()
             if not s.is_integer
             for c in exact_near(lo and lo / 2 + hi / 2)
-            if self.kind == ">=" or (c == 0 and s.is_positive)
-            for f in self.forms
-            if smooth(f)
+            if self.kind == ">=" or (c == 0 and s.is_positive) or self._outside(s, c)
+            for f in forms
+        )
+
+    def _outside(self, s: Symbol, c: Expr, way: int = 0) -> bool:
+        """Return whether the conditions exclude s = c, and what is beyond it on that way."""
+        return any(
+            f.free_symbols == {s}
+            and exactly(kind, f, {s: c}) is False
+            and (not way or (way * f.diff(s)).is_negative)
+            for kind, f in self.where
         )
 
     def _around(self, f: Expr, s: Symbol, c: Expr, box: Box) -> bool:
@@ -290,6 +311,8 @@ class Sign(NamedTuple):
             (way, end) for way, end in zip((-1, 1), box[s], strict=True) if way * (end - near) > 0
         ]
         for way, end in ways or [(1, near)]:
+            if self._outside(s, c, way):
+                continue
             first = near if c == Rational(near) else float(np.nextafter(near, near - way))
             here, g = {**box, s: (min(first, end), max(first, end))}, f
             for _ in range(_ORDERS):
@@ -299,17 +322,53 @@ class Sign(NamedTuple):
                 ):
                     return False
                 g = way * g.diff(s)
-                of = Sign(self.kind, (g,), (), self.work)
-                if g.count_ops() < _LONG and of._defined(here) and not len(of.split(here, _FEW)[0]):
+                if self._all_over(self.kind, g, here):
                     break
             else:
                 return False
         return True
 
+    def _bowl(self, f: Expr, box: Box) -> bool:
+        """Return whether `f` is least, and as wanted, at one point with numbers of simple form: its
+        slopes vanish there, and its Hessian is positive definite all over the box.
+        """
+        slopes = [f.diff(s) for s in box]
+        hessian, n = Matrix(slopes).jacobian([*box]), len(box)
+        at = np.array([lo / 2 + hi / 2 for lo, hi in box.values()])
+        for _ in range(_NEWTON):
+            put = dict(zip(box, map(Float, at), strict=True))
+            known = np.array([g.subs(put).evalf() for g in (*slopes, *hessian)])
+            if not all(v.is_Float or v.is_Rational for v in known):
+                return False
+            step = known.astype(float)
+            try:
+                at = at - np.linalg.solve(step[n:].reshape(n, n), step[:n])
+            except np.linalg.LinAlgError:
+                return False
+        for chosen in islice(product(*map(exact_near, map(float, at))), _NEWTON):
+            point = dict(zip(box, chosen, strict=True))
+            if exactly(self.kind, f, point) and all(exactly("==", g, point) for g in slopes):
+                ends = zip(box.items(), map(float, chosen), strict=True)
+                here = {s: (min(lo, c), max(hi, c)) for (s, (lo, hi)), c in ends}
+                minors = (_det(hessian[:k, :k]) for k in range(1, len(box) + 1))
+                return all(self._all_over(">", g, here) for g in minors)
+        return False
+
+    def _all_over(self, kind: str, f: Expr, box: Box) -> bool:
+        of = Sign(kind, (f,), (), Work(_MORE))
+        return f.count_ops() < _LONG and of._defined(box) and not len(of.split(box, _FEW)[0])
+
     def _defined(self, box: Box) -> bool:
         lo, hi = np.array([[*box.values()]]).transpose(2, 0, 1)
         with np.errstate(all="ignore"):
             return bool(Enclosing.on([*box], lo, hi)(self.forms[0]).sure.all())
+
+
+def _det(of: Any) -> Expr:
+    """Return a determinant as it stands: SymPy's is simplified, which may take minutes."""
+    if of.rows == 1:
+        return of[0]
+    return Add(*((-1) ** k * of[0, k] * _det(of.minor_submatrix(0, k)) for k in range(of.rows)))
 
 
 def _clusters(boxes: Any, symbols: list[Symbol]) -> Iterator[Box]:
@@ -352,19 +411,24 @@ def forms(kind: str, f: Expr) -> tuple[Expr, ...]:
     than those of another.
     """
     more = [f, f.rewrite(exp)] if f.has(sinh, cosh, tanh) else [f]
-    return tuple(dict.fromkeys([f, *(_bare(kind, _factored(g)) for g in more)]))
+    more = [g.replace(tan, lambda x: sin(x) / cos(x)) for g in more]
+    two = isinstance(f, Add) and len(f.args) == 2 and f.has(exp, Pow)
+    for one, other in (f.args, f.args[::-1]) if two else ():
+        if one.is_positive and other.is_negative:  # their logarithms stand alike
+            more.append(expand_log(log(one) - log(-other)))
+    return tuple(dict.fromkeys([f, *(bare(kind, g) for g in more)]))
 
 
-def _factored(f: Expr) -> Expr:
+def _in_factors(f: Expr) -> Expr:
     if f.count_ops() >= 150:
         return f
     small, back = short(f)
-    return factor(together(small, deep=True)).xreplace(back)
+    return factored(together(small, deep=True)).xreplace(back)
 
 
-def _bare(kind: str, f: Expr) -> Expr:
-    """Return `f` without the factors whose sign is known."""
-    above, below = fraction(f)
+def bare(kind: str, f: Expr) -> Expr:
+    """Return the factors of `f` and of its denominator, but for those whose sign is known."""
+    above, below = fraction(_in_factors(f))
     kept: list[Expr] = []
     for part in (*Mul.make_args(above), *Mul.make_args(below)):
         if part.is_negative:
@@ -383,7 +447,8 @@ def exact_near(x: float) -> Iterator[Expr]:
         return
     kinds: list[tuple[float, Any]] = [
         (x, Rational), (1 / x, lambda r: 1 / r), (x / np.pi, lambda r: r * pi),
-        (x * x, lambda r: sign(x) * sqrt(r)),
+        (x * x, lambda r: sign(x) * sqrt(r)), (1 / (x * np.pi), lambda r: 1 / (r * pi)),
+        (float(np.log(abs(x))), lambda r: sign(x) * exp(r)),
     ]  # fmt: skip
     for value, back in kinds:
         for most in (1, 12, 1000):
@@ -395,20 +460,31 @@ def exact_near(x: float) -> Iterator[Expr]:
                     break
 
 
-def pieces(symbols: Sequence[Symbol]) -> Iterator[tuple[dict[Symbol, Expr], Box]]:
+def pieces(
+    symbols: Sequence[Symbol], weights: Mapping[Symbol, Expr] = MappingProxyType({})
+) -> Iterator[tuple[dict[Symbol, Expr], Box]]:
     """Yield maps of the domain onto boxes: what is put for each symbol, and the range of the new
     ones, from 0 to 1, or to 1024 of whole numbers.
+
+    Of symbols that may be multiplied by powers of one number, by their `weights`, the one that is
+    largest to its power is put 1 or -1: each in turn, or one of known sign if some powers are
+    below zero.
     """
-    choices = []
+    near, far, signs = dict[Symbol, Any](), dict[Symbol, Any](), dict[Symbol, Any]()
     for s in symbols:
         whole = bool(s.is_integer)
-        near = Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero, integer=whole or None)
-        far = Symbol(s.name, positive=True)
+        u = Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero, integer=whole or None)
+        v = Symbol(s.name, positive=True)
         last = 1024.0 if whole else 1.0
-        signs = [1] if s.is_nonnegative else [-1] if s.is_nonpositive else [1, -1]
-        choices.append(
-            [(s, k * near, near, (1.0 if whole and s.is_nonzero else 0.0, last)) for k in signs]
-            + [(s, k / far, far, (0.0, 1 / last)) for k in signs]
-        )
-    for chosen in product(*choices):
-        yield {s: put for s, put, _, _ in chosen}, {u: ends for _, _, u, ends in chosen}
+        signs[s] = [1] if s.is_nonnegative else [-1] if s.is_nonpositive else [1, -1]
+        near[s] = [(k * u, u, (1.0 if whole and s.is_nonzero else 0.0, last)) for k in signs[s]]
+        far[s] = [(k / v, v, (0.0, 1 / last)) for k in signs[s]]
+    scaled = [s for s in symbols if s in weights]
+    level = all(w > 0 for w in weights.values())
+    for top in (scaled if level else [s for s in scaled if s.is_nonzero][:1]) or [None]:
+        ways = [near[s] if level and s in scaled else near[s] + far[s] for s in symbols]
+        if top:
+            ways[symbols.index(top)] = [(Integer(k), None, None) for k in signs[top]]
+        for chosen in product(*ways):
+            put = {s: f for s, (f, _, _) in zip(symbols, chosen, strict=True)}
+            yield put, {u: ends for _, u, ends in chosen if u is not None}

@@ -38,16 +38,17 @@ from fluidcc.laws.algebra import (
     OPPOSITE,
     Condition,
     by_squares,
-    rises,
     settled,
     substituted,
     with_conditions,
 )
 from fluidcc.laws.asked import comparing, oriented, without_functions
-from fluidcc.laws.cover import Box, Sign, Work, exactly, forms, pieces
+from fluidcc.laws.cover import Box, Sign, Work, bare, exactly, forms, pieces
 from fluidcc.laws.law import Law
 from fluidcc.laws.parts import Steady
 from fluidcc.laws.refute import DIGITS, Hunt, fits
+from fluidcc.laws.scaling import unscaled, weights
+from fluidcc.laws.slopes import Slopes
 from fluidcc.laws.steady import standstills
 from fluidcc.laws.switches import Collector
 from fluidcc.symbols import pi, plain, unfold
@@ -225,24 +226,32 @@ class _Question:
             yield gap.subs(branch), conditions
 
     def _on_branch(self, gap: Expr, conditions: list[Condition], hunt: Hunt) -> Verdict:
+        slopes = Slopes()
         for f in islice(with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return Verdict("", None, "undecided", _CONTRADICTORY)
-            if settled(self.kind, f) or (self.kind in OPPOSITE and self._ordered(f)):
+            if settled(self.kind, f) or (self.kind in OPPOSITE and self._ordered(f, slopes)):
                 how = (
                     "the difference simplifies to zero"
                     if self.kind == "=="
                     else "its sign follows from the assumptions"
                 )
                 return Verdict("", None, "proved", how)
-        return self._equal(hunt) if self.kind == "==" else self._covered(hunt)
+        if self.kind == "==":
+            return self._equal(hunt)
+        found = self._covered(hunt)
+        if hunt.values and found.status == "undecided":  # without conditions made into assumptions
+            fails = hunt.fails
+            plain = self._covered(Hunt(self.kind, gap, conditions, {}, fails))
+            return plain if plain.status != "undecided" else found
+        return found
 
-    def _ordered(self, f: Expr) -> bool:
+    def _ordered(self, f: Expr, slopes: Slopes) -> bool:
         found = forms(self.kind, f)
         return (
             any(settled(self.kind, g) for g in found[1:])
             or by_squares(self.kind, f)
-            or any(rises(self.kind, g) for g in found)
+            or any(slopes.show(self.kind, unscaled(g)) for g in found)
         )
 
     def _hunted(self, gap: Expr, conditions: list[Condition]) -> Hunt:
@@ -272,7 +281,7 @@ class _Question:
 
     def _refuted(self, point: Mapping[Symbol, Expr]) -> Verdict:
         known = self.gap.free_symbols.union(*(f.free_symbols for _, f in self.where))
-        at = {plain(s): _number(v) for s, v in point.items() if s in known}
+        at = {_spoken(s): _number(v) for s, v in point.items() if s in known}
         return Verdict("", None, "refuted", "it fails at" if at else "it is false", at)
 
     # --- what algebra leaves ----------------------------------------------------------------------
@@ -281,8 +290,13 @@ class _Question:
         """Return the verdict on an equation: two smooth functions that differ do so nearly
         everywhere.
         """
+        if point := hunt.first(hunt.turns()):
+            return self._refuted(point)
         agreed = hunt.agreed()
-        how = f"both sides agree as far as floats tell, and at {agreed} of them to {DIGITS} digits"
+        how = (
+            f"both sides agree as far as floats tell, and where parts of them vanish or turn; at "
+            f"{agreed} points to {DIGITS} digits with no term lost beside others"
+        )
         return self._looked_for(hunt, how, agreed >= _ENOUGH)
 
     def _covered(self, hunt: Hunt) -> Verdict:
@@ -294,9 +308,15 @@ class _Question:
             return self._looked_for(hunt, "it is too long for intervals")
         gap = min(forms(self.kind, hunt.gap), key=lambda g: len(g.free_symbols))
         used = gap.free_symbols.union(*(f.free_symbols for _, f in hunt.where))
-        left, near, parts = 0.0, [], list(pieces(sorted(used, key=str)))
+        symbols = sorted(used, key=str)
+        scales = weights([gap, *(f for _, f in hunt.where)])
+        if not all(s.is_nonzero for s in scales) and not exactly(
+            self.kind, gap.subs(dict.fromkeys(scales, 0)), {}
+        ):
+            scales = {}
+        left, near, parts = 0.0, [], list(pieces(symbols, scales))
         for put, box in parts:
-            where = tuple((kind, f.subs(put)) for kind, f in hunt.where)
+            where = tuple((kind, bare(kind, f.subs(put))) for kind, f in hunt.where)
             work = Work(_WORK // len(parts))
             boxes, point = Sign(self.kind, forms(self.kind, gap.subs(put)), where, work).left(box)
             middles = [{u: lo / 2 + hi / 2 for u, (lo, hi) in b.items()} for b in boxes[:_NEAR]]
@@ -333,6 +353,11 @@ def _size(box: Box) -> float:
 
 _ENOUGH = 8  # points
 _NEAR = 8  # places that intervals leave
+
+
+def _spoken(symbol: Symbol) -> str:
+    """Return the plain name of a symbol, which may stand for a derivative: x'(t)."""
+    return "'".join(map(plain, symbol.name.split("'")))
 
 
 def _number(value: Expr) -> Any:
@@ -423,7 +448,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
         or intervals and slopes show it all over the domain. *Refuted*: it fails at the values
         given, where interval arithmetic proves that it does, and that all assumptions and
         conditions hold. *Checked*: no proof of an equation was found, but it agrees to 1000 digits
-        at points of all sizes on every branch. *Undecided*: all else, an inequality too of which
+        at points on every branch where no term is lost beside others, and where parts of it vanish
+        or turn. *Undecided*: all else, an inequality too of which
         intervals leave a small share of the domain, for its gap may vanish there. `how` says how it
         was looked for, and why it is not decided.
 

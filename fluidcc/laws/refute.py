@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice, product
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -17,9 +18,15 @@ from sympy import (
     Integer,
     Rational,
     Symbol,
+    cosh,
     exp,
+    lambdify,
+    preorder_traversal,
+    sinh,
+    tanh,
 )
 
+from fluidcc.base.errors import Unsupported
 from fluidcc.laws.algebra import Condition
 from fluidcc.laws.cover import Enclosing, exact_near, stands
 
@@ -30,6 +37,8 @@ DIGITS = 1000
 _DECADES = (1.0, 6.0, 30.0, 120.0)
 _EACH = 120  # random points of each
 _TRIES = 12  # of those that floats leave open
+_PARTS, _FINE = 24, 60  # of an expression whose zeros are looked for, and digits of these
+_GRID = 10 ** np.linspace(-6.03, 6.01, 400)
 _FAR = *(Rational(10) ** k for k in (10, 30, 100)), *(exp(k) for k in (1500, 10_000, 100_000))
 
 
@@ -132,18 +141,37 @@ class Hunt:
             values = zip(self.symbols, (size**way for way in ways), strict=True)
             yield {s: v if fits(s, v) else -v for s, v in values}
 
+    def turns(self) -> Iterator[Point]:
+        """Yield points at which a part of the gap vanishes or turns while one symbol moves: a peak
+        is there, however narrow.
+        """
+        parts = [g for f in (self.gap, *(f for _, f in self.where)) for g in preorder_traversal(f)]
+        parts = [g for g in dict.fromkeys(parts) if g.free_symbols and not g.is_Atom][:_PARTS]
+        grid = np.r_[-_GRID[::-1], _GRID]
+        ones = {s: Integer(1) if fits(s, Integer(1)) else Integer(-1) for s in self.symbols}
+        for rest, s in product([*self.open[:2], ones], self.symbols):
+            along = _GRID if s.is_nonnegative else -_GRID[::-1] if s.is_nonpositive else grid
+            fixed = {other: v for other, v in rest.items() if other != s}
+            for g in () if s.is_integer else parts:
+                for f in [h := g.subs(fixed), h.diff(s)]:
+                    for root in _zeros(f, s, along):
+                        yield {**rest, s: root}
+
     def agreed(self) -> int:
         """Return at how many of the points that floats leave open the gap is 0 to `DIGITS` digits
-        of its largest terms.
+        of its largest terms, though none of a sum in it is lost beside others there.
         """
-        count = 0
+        count, gap = 0, self.gap.rewrite([sinh, cosh, tanh], exp)
+        least = mpmath.mpf(10) ** -DIGITS
+        sums = [*gap.atoms(Add)] if not gap.is_Add else [*gap.atoms(Add), gap]
         for point in self.open:
             with mpmath.workdps(2 * DIGITS):
                 inside = Enclosing.at(point)
-                gap, terms = inside(self.gap), map(inside, Add.make_args(self.gap))
-                size = sum(abs(term).hi[0] for term in terms)
-                small = abs(gap).hi[0] <= size * mpmath.mpf(10) ** -DIGITS
-            count += bool(gap.sure.all() and small)
+                parts = [[abs(inside(term)).hi[0] for term in g.args] for g in sums]
+                lost = any(0 < v < least * sum(of) for of in parts for v in of)
+                size = sum(abs(inside(term)).hi[0] for term in Add.make_args(gap))
+                small = inside(gap).sure.all() and abs(inside(gap)).hi[0] <= size * least
+            count += bool(small and not lost)
         return count
 
     def meant(self, at: Mapping[Symbol, float]) -> Iterator[Point]:
@@ -151,3 +179,24 @@ class Hunt:
         choices = [[*exact_near(x), _exact(x)][:4] for x in (at.get(s, 1.0) for s in self.symbols)]
         for chosen in islice(product(*choices), 24):
             yield dict(zip(self.symbols, chosen, strict=True))
+
+
+def _zeros(f: Expr, s: Symbol, along: Any) -> Iterator[Expr]:
+    """Yield the zeros of `f` between neighbours of some values of `s`, to `_FINE` digits."""
+    try:
+        with np.errstate(all="ignore"):
+            inside = Enclosing.on([s], along[:, None], along[:, None])(f)
+    except Unsupported:
+        return
+    with np.errstate(all="ignore"):
+        value = np.where(inside.sure, inside.lo / 2 + inside.hi / 2, np.nan) + 0 * along
+        found = np.flatnonzero(value[:-1] * value[1:] < 0)
+    exact = lambdify(s, f, "mpmath")
+    for ends in (along[i : i + 2].tolist() for i in found[:_TRIES]):
+        with mpmath.workdps(_FINE):
+            try:
+                root = mpmath.findroot(exact, ends, solver="anderson", tol=mpmath.mpf(10) ** -_FINE)
+            except (ValueError, ZeroDivisionError, TypeError, OverflowError):
+                continue
+            if mpmath.isfinite(root) and not mpmath.im(root):
+                yield from (_exact(float(root)), Rational(str(mpmath.re(root))))
