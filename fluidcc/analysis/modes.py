@@ -335,7 +335,10 @@ def choices(point: Point, free: Iterable[FreeDirection]) -> list[FreeDirection]:
 
 def _by_account(point: Point, direction: FreeDirection) -> bool:
     for f in point.classes:
-        states = {plain(z) for z, account in trackers(f.spec.law).items() if account.data != 0}
+        law = f.spec.law
+        states = {plain(z) for z, account in trackers(law).items() if account.data != 0}
+        if states:  # and of what follows from the window with them
+            states |= {plain(z) for z in getattr(law, "steady", {}) if z != "rate"}
         if states and (
             direction.among == f.label or any(f"{f.label}.{z}" in direction.states for z in states)
         ):

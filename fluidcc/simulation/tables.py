@@ -149,16 +149,15 @@ def add_maps(into: Arrays, at: Layout) -> None:
 
 
 def add_accounts(into: Arrays, at: Layout) -> None:
-    """States that keep account, where a link may drop all that comes while its queue drains; or
-    delays that are taken for constant may together fall by a second a second.
+    """States that keep account. Their news may leap where a link may drop all that comes while its
+    queue drains. Of delays that are taken for constant all that matters is whether they may
+    together fall by a second a second.
     """
     rows: list[int] = []
     parts: list[float] = []
-    if at.frozen is None:
-        stretched = any(acts(link.law) & s.DROPS for link in at.links)
-    else:
-        stretched = any(len(flow.route) > 1 for flow in at.flows)
-    for g in at.groups if stretched else ():
+    leaping = any(acts(link.law) & s.DROPS for link in at.links)
+    frozen = at.frozen is not None and not any(len(flow.route) > 1 for flow in at.flows)
+    for g in () if frozen else at.groups:
         for z, account in trackers(g.law).items():
             for n, i in enumerate(g.members):
                 known = {**at.flows[i].law.params, packet: at.flows[i].packet}
@@ -166,7 +165,8 @@ def add_accounts(into: Arrays, at: Layout) -> None:
                 rows += [i, g.states + g.own.index(z) * g.size + n]
                 parts += [float(f.subs(known)) for f in (account.delay, account.data)]
                 parts.append(float(least) if getattr(least, "is_number", False) else -math.inf)
-    into.set(n_accounts=len(rows) // 2)
+                parts.append(math.nan)
+    into.set(n_accounts=len(rows) // 2, n_leaping=len(rows) // 2 if leaping else 0)
     into.put(account=rows, account_part=parts)
     into.room("heard", 2 * len(at.classes), -math.inf)
 

@@ -236,3 +236,23 @@ def test_sixty_renos_over_red_are_near_packets() -> None:
 )
 def test_sixty_renos_over_a_fast_red_have_the_queue_of_packets() -> None:
     assert float(over_red(1.0).queue) == pytest.approx(106.5, rel=0.1)  # 122 by the mean
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [FAST, fc.FAST, fc.StaticFAST], ids=["ack", "neutral", "static"])
+def test_long_runs_rest_where_the_equilibrium_is(law: fc.Source) -> None:
+    """The queueing delay that a source sees, and what it has in flight, keep no errors of steps."""
+    net = fc.dumbbell([law] * 6, {"capacity": "100 Mbit/s"}, rtt=list(np.linspace(0.02, 0.2, 6)))
+    until = 1000.0 if law is FAST else 300.0
+    run, rest = fc.simulate(net, until, t_eval=[until]), fc.equilibrium(net)
+    np.testing.assert_allclose(run.rate[-1], rest.rate, rtol=2e-5 if law is fc.FAST else 1e-6)
+    delta = run[f"{law.name}_delta"].values[-1]
+    np.testing.assert_allclose(delta, float(run.queueing_delay[-1, 0]), rtol=1e-5)
+
+
+def test_several_windows_have_a_verdict() -> None:
+    """A retarded clock; and no warning of a continuum, as what is in flight is no choice."""
+    for n in (3, 6):
+        flows, trips = [FAST] * n, list(np.linspace(0.02, 0.2, n))
+        report = fc.stability(fc.dumbbell(flows, {"capacity": "100 Mbit/s"}, rtt=trips))
+        assert report.verdict == "stable"

@@ -5,6 +5,10 @@ While a router lets nothing into a queue that drains, nothing leaves that entere
 was sent in that time is heard of at one instant, when the next datum comes. The round trip then
 falls at once, and what was under way, which is lost, no longer is. A flow of such a state has
 1/(1 + edot) in it, which is infinite there for no time at all: its integral is what is put in here.
+
+What an account is, is known at the end of each step: it has moved as the round trip has, and as
+what is under way. The error that the step has made in it is given back, or the errors of all steps
+would stay in it for ever.
 """
 
 from __future__ import annotations
@@ -14,7 +18,11 @@ from fluidcc.numerics.layout import at, copy
 from ..compiling import njit
 from ..fluid import state as s
 from .breaking_points import forward_class
-from .reads import area, rate_of, read_nodes, record_of, resolution
+from .reads import area, norm, rate_of, read_nodes, record_of, resolution
+
+# Errors of a step in an account, over the tolerance, that are given back: what is off by more has
+# been held, or has a kink in it.
+_OWN = 10.0
 
 
 @njit()
@@ -52,7 +60,7 @@ def settle(run: s.State) -> bool:
     """
     changed, nc = False, run.n_classes
     for j in range(run.n_accounts):
-        row, part = at(run.account, 2 * j), at(run.account_part, 3 * j)
+        row, part = at(run.account, 2 * j), at(run.account_part, 4 * j)
         flow = row[0]
         k = run.flow_class[flow]
         leaf = run.leaf[k]
@@ -72,3 +80,27 @@ def settle(run: s.State) -> bool:
     for k in range(nc):
         run.heard[nc + k] = max(run.heard[nc + k], run.entry_time[run.leaf[k]])
     return changed
+
+
+@njit()
+def give_back(run: s.State, end: float) -> None:
+    """Bring the accounts to what they are at the end of the step just taken."""
+    copy(run.cursor, run.cursor_start, run.n_nodes)
+    read_nodes(run, end, 0, run.n_records)
+    step = record_of(run, run.n_records)
+    for j in range(run.n_accounts):
+        row, part = at(run.account, 2 * j), at(run.account_part, 4 * j)
+        flow, z = row[0], row[1]
+        leaf = run.leaf[run.flow_class[flow]]
+        begun, heard = part[3], run.entry_time[leaf]
+        before, now = run.y[z], run.y_end[z]
+        error = before - now + part[0] * ((end - run.t) - (heard - begun))
+        if part[1] != 0.0:
+            slot = run.own_rate[flow]
+            sent = step[s.RH] * area(rate_of(run, step, run.n_aggregates + slot), 1.0)
+            error += part[1] * (sent - _sent(run, slot, run.cursor[leaf], begun, heard))
+        part[3] = heard
+        # held, or before the first acknowledgement, it has no slope
+        moving = run.slopes[z] != 0.0 and run.slopes[6 * run.n_states + z] != 0.0
+        if moving and norm(0.0, error, run.atol[z], run.rtol, before, now) <= _OWN:
+            run.y_end[z] = max(now + error, part[2])

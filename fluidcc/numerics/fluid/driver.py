@@ -9,7 +9,7 @@ from fluidcc.numerics.layout import at, copy
 
 from ..compiling import njit
 from ..fluid import state as s
-from .accounts import keep_heard, settle
+from .accounts import give_back, keep_heard, settle
 from .breaking_points import (
     keep_rates,
     repeat_jumps,
@@ -159,10 +159,10 @@ def _anew(run: s.State, flipped: int, jumped: bool) -> int:
     """Right-hand limits now, and all that happens. Return 0, or 1 with the reason in `code`."""
     if run.n_own_rates:
         keep_rates(run)
-    if run.n_accounts and not run.frozen:
+    if run.n_leaping and not run.frozen:
         keep_heard(run)
     start(run, flipped, jumped)
-    if run.n_accounts and not run.frozen and settle(run):
+    if run.n_leaping and not run.frozen and settle(run):
         start(run, -1, True)
     code = act(run)
     if run.n_own_rates:
@@ -263,9 +263,11 @@ def _accept(run: s.State, end: float) -> None:
     swings = unfollowed(run)
     sample_step(run, final)
     add_totals(run)
-    _hand_over(run)
     if swings:  # what was sampled is better than what is good to look back at
         straighten(run)
+    if run.n_accounts and not run.frozen:
+        give_back(run, end)
+    _hand_over(run)
     run.h_before = run.h
     run.t = end
     run.n_records += 1

@@ -34,6 +34,7 @@ class State(Layout):
     n_switches: int  # of sources and links, in all
     n_rules: int  # jumps and ticks, in all
     n_accounts: int  # states that keep account of the round trip or of what is under way
+    n_leaping: int  # of them those whose news may leap: all, or none
     n_samples: int
     n_scheduled: int
     n_quartics: int  # in a record
@@ -257,7 +258,8 @@ class State(Layout):
 
     # --- accounts, which news of a stretch of time at one instant changes: see `accounts` ---------
     account: Ints  # 2 x n_accounts: flow, state
-    # 3 x n_accounts: what a second of round trip and a bit under way are in it, its least value
+    # 4 x n_accounts: what a second of round trip and a bit under way are in it, its least value,
+    # and when that was sent of which was heard at the end of the last step
     account_part: Floats
     heard: Floats  # 2 x n_classes: until when each has heard of what was sent, before and after
 
