@@ -18,7 +18,7 @@ from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import noise, symbols_of
 
 Pairs = tuple[tuple[float, float], ...]
-FEW = 16  # names that are all listed where none is near
+FEW = 24  # names that are all listed where none is near
 LONG = 5.0  # [s] more than a path takes
 SLOW = 1e3  # [bit/s] less than a link carries
 SMALL = 2400.0  # [bit] less than a packet has; these are packets of bytes too

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.base.errors import FluidccWarning
 from fluidcc.base.errors import InvalidInput, SweepFailed, UnknownName
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.grid import make_grid
@@ -259,7 +260,8 @@ def test_a_critical_value_is_where_the_critical_gain_is_one() -> None:
         below, above = 0.98 * eta, 1.02 * eta
         net = two_flows().with_link("bottleneck", capacity=c)
         measures = ["stable", "critical_gain", "gain_margin", "decay_rate", "rightmost_root"]
-        both = fc.sweep(net, {"eta": [below, eta, above]}, measures)
+        with pytest.warns(FluidccWarning, match="a root is on the imaginary axis"):
+            both = fc.sweep(net, {"eta": [below, eta, above]}, measures)
         assert both.stable.values[[0, 2]].tolist() == [True, False]
         gains = both.critical_gain.values
         assert gains[0] > 1 > gains[2]
