@@ -205,7 +205,7 @@ def averages(what: str, values: tuple[float, ...], all_else: float = 0.999) -> d
     fixed = {"delay": 0.03, "jitter": 3e-3, "utilisation": all_else, "loss": 0.0}
     return {
         "averages": lambda rtt: fixed if rtt is None else fixed | {what: values[RTTS.index(rtt)]},
-        "mean_field": lambda kind, aqm, n, rtt: rtt,
+        "mean_field": lambda kind, aqm, n, rtt, begin=50.0: rtt,
         "dccp": lambda n, rtt: rtt,
         "held_at": lambda aim, seed: 0.06,
         "steady": lambda kind, v, n, rtt: None if what == "utilisation" or n < 100 else rtt,
@@ -482,7 +482,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("binomial.cycles_to_fair", {"corners": lambda *_: path(0.6)}, "differs"),
     ("binomial.slow_near_one", {"_cycles": lambda *_: 20}, "differs"),
     ("binomial.aggressive_loses_more", {"fig5": lambda _: N}, "differs"),
-    ("binomial.several_decreases", {"_in_a_row": lambda *_: 1.0}, "differs"),
+    ("binomial.several_decreases", {"_in_a_row": lambda k, l, n: 1 + l / 9}, "differs"),
     *(
         (f"binomial.no_crossing_{way}", {"mean_value": steeper}, AS_PRINTED)
         for way in ("up", "down")
@@ -609,6 +609,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("delay_aimd.slow_start_exit", {"early_exit": lambda T, tau0: (100.0, 300.0)}, AS_PRINTED),
     # ECF
     ("ecf.filtered", {"PAQM": ecf.PAQM(a=0.4)}, "differs"),
+    ("ecf.filtered", {"PAQMDrop": lambda a=0.5, law=ecf.PAQMDrop: law(a=1 - a)}, "differs"),
     ("ecf.scheduler", {"two_queues": lambda u, *rest: two_queues(u[:1], *rest)}, "differs"),
     ("ecf.source", {"_PRINTED": unlike(ecf._PRINTED, told={"AI": 0.9})}, "differs"),
     ("ecf.far_sources", {"PAQMECF": lambda T_s: ecf._PRINTED}, "differs"),

@@ -91,10 +91,10 @@ def _as_one(law: Source, link: Link, count: int, rtt: float) -> Network:
 
 
 @cache
-def mean_field(kind: str, aqm: str, count: int, rtt: float) -> xr.Dataset:
-    """The second half of 100 s of such flows."""
+def mean_field(kind: str, aqm: str, count: int, rtt: float, begin: float = 50.0) -> xr.Dataset:
+    """100 s of such flows from `begin` on [s]."""
     r = simulate(mean_net(kind, aqm, count, rtt), 100, samples=2001, rtol=1e-5)
-    return r.sel(time=slice(50.0, None))
+    return r.sel(time=slice(begin, None))
 
 
 def dccp(count: int, rtt: float) -> xr.Dataset:

@@ -49,7 +49,7 @@ from fluidcc.papers.model import (
     proved,
     reproduced_if,
 )
-from fluidcc.papers.printed import agrees, named, numbers, off
+from fluidcc.papers.printed import agrees, falling, named, numbers, off
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, ECF, Reno
 from fluidcc.sources.by_bytes import marked_by_bytes
@@ -66,9 +66,10 @@ def _constant(link: Link, rate: float, capacity: float) -> Network:
     return dumbbell([{"law": CBR(rate=rate), "start": 0}], router)
 
 
-def _overload(rate: float) -> tuple[np.ndarray, np.ndarray]:
+def _overload(rate: float, **given: float) -> tuple[np.ndarray, np.ndarray]:
     """Share let in and filtered rate after each of 100 periods at a rate [bit/s]."""
-    r = simulate(_constant(PAQMDrop, rate, 1e6), 2.01, t_eval=0.02 * np.arange(1, 101) + 1e-6)
+    net, ends = _constant(PAQMDrop(**given), rate, 1e6), 0.02 * np.arange(1, 101) + 1e-6
+    r = simulate(net, 2.01, t_eval=ends)
     return r.PAQMDrop_u.values[:, 0], r.PAQMDrop_r.values[:, 0]
 
 
@@ -107,7 +108,11 @@ def truncated() -> Found:
 def filtered() -> Found:
     wanted = 1.5e6 * (1 - (1 - PAQM.parameter("a")) ** np.arange(1, 101))
     worst = off(_overload(1.5e6)[1], wanted)
-    return reproduced_if(worst < 1e-9, worst=worst)
+    shares = (0.1, 0.3, 0.5)
+    runs = [_overload(1.5e6, a=a)[1] for a in shares]
+    periods = [1 + int(np.argmax(rate >= 0.9 * 1.5e6)) for rate in runs]
+    good = worst < 1e-9 and falling(periods)
+    return reproduced_if(good, worst=worst, shares=shares, periods=periods)
 
 
 def gains() -> Found:
@@ -397,8 +402,12 @@ def without_adaptation() -> Found:
         lost, came = (counted[-1, 0] - counted[0, 0] for counted in (run.lost, run.entered))
         found[mbit] = run.rate[:, 0].mean().item(), (lost / came).item()
     (share, none), (least, lost) = found.values()
+    too_much = off(lost, 1 - C / (35e6 + 3 * least)) < 1e-3  # each packet beyond C
     return reproduced_if(
-        none == 0 and agrees("5.0 Mbit/s", share), share=share, least=least, lost=lost
+        none == 0 and agrees("5.0 Mbit/s", share) and least < 0.01 * share and too_much,
+        share=share,
+        least=least,
+        lost=lost,
     )
 
 

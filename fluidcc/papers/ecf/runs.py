@@ -192,7 +192,7 @@ def dccp_drops() -> Found:
 
 
 def tfrc_drops() -> Found:
-    found = [averages(mean_field("TFRC", "RED", 30, rtt))["loss"] for rtt in RTTS]
+    found = [averages(mean_field("TFRC", "RED", 30, rtt, 10.0))["loss"] for rtt in RTTS]
     return reproduced_if(max(found) == 0, named("{:g}", RTTS, found))
 
 
