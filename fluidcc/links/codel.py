@@ -39,8 +39,7 @@ CoDel = extended(
     initial={above: 0, count: _first},
     jumps=(Jump(when=Min(target - q, above), reset={above: 0, count: _first}),),
     where=(target < interval,),
-    about="Controlled delay, in the mean: one mark an interval, then ever more, until the queue is "
-    "below its target.",
+    about="Controlled delay, in the mean: ever more marks while the queue is above a target.",
     meaning={
         above: "time that the queue has been above the target",
         count: "marks since they began, in the mean",

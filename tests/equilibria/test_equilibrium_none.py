@@ -69,11 +69,11 @@ NONE: dict[str, tuple[fc.Network, str]] = {
         _one(fc.CBR(rate=5e5), capacity=3e5),
         r"link 'l' has 300000 bit/s .* send 500000 bit/s \('CBR0' 500000\); give",
     ),
-    "no buffer": (_one(fc.Reno), r"flow 'Reno0' .* hears losses, but no buffer on l is finite"),
-    "deaf": (_one(fc.PrimalDual), r"'PrimalDual0' .* without limit.*give l a law whose signal"),
-    "deaf, full": (_one(fc.PrimalDual, buffer=1e5), r"without limit.*give l a law whose signal"),
+    "no buffer": (_one(fc.Reno), r"flow 'Reno0' .* uses losses, but no buffer on l is finite"),
+    "deaf": (_one(fc.PrimalDual), r"'PrimalDual0' .* without limit.*give l .*law with a signal"),
+    "deaf, full": (_one(fc.PrimalDual, buffer=1e5), r"without limit.*give l .*law with a signal"),
     # No buffer is asked of a link without a queue.
-    "no queue": (_one(fc.Reno, law=fc.DualLink, capacity=6e6), "give l a law whose signal"),
+    "no queue": (_one(fc.Reno, law=fc.DualLink, capacity=6e6), "give l .*law with a signal"),
 }
 
 
