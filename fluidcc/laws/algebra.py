@@ -104,6 +104,9 @@ def settled(kind: str, f: Expr) -> bool:
     )
 
 
+_ROOTS = 60  # of a symbol: exponents that are floats have denominators of sixteen digits
+
+
 def _without_roots(f: Expr) -> Expr:
     """Return `f` with the square of another symbol for each positive one of which there are roots,
     and so on: it has the same values.
@@ -111,7 +114,7 @@ def _without_roots(f: Expr) -> Expr:
     for s in sorted(f.free_symbols, key=str):
         if s.is_nonnegative and not s.is_integer:
             powers = [g.exp.q for g in f.atoms(Pow) if g.base == s and g.exp.is_Rational]
-            if (degree := lcm(*map(int, powers))) > 1:
+            if 1 < (degree := lcm(*map(int, powers))) <= _ROOTS:
                 f = f.subs(s, Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero) ** degree)
     return f
 
