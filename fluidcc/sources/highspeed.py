@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from sympy import Eq, Float, Max, Min, log
 
-from fluidcc.laws import Steady
 from fluidcc.sources.windows import acked, cuts, w, window
-from fluidcc.symbols import Let, pi, positive
+from fluidcc.symbols import Let, pi, positive, unfold
 
 __all__ = ["HighSpeed"]
 
@@ -33,7 +32,11 @@ HighSpeed = window(
     units={w_low: "packet", w_high: "packet", b_low: "1", b_high: "1"},
     where=(w_low < w_high, b_high <= b_low),
     limits={b_low: 1, b_high: 1},
-    claims={"growth is what cuts take": Steady(Eq(_b * w * (1 - (1 - pi) ** w), _a * (1 - pi)))},
+    claims={
+        "at w_low b_low is given up": Eq(unfold(_b).subs(w, w_low), b_low),
+        "at w_high b_high is": Eq(unfold(_b).subs(w, w_high), b_high),
+        "at 38 packets it grows as TCP": Eq(unfold(_a).subs({w: 38, w_low: 38, b_low: 0.5}), 1),
+    },
     ref="RFC 3649, Section 5",
     about="HighSpeed TCP: larger windows grow faster, and give up less at a loss.",
     meaning={
