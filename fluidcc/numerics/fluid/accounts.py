@@ -20,9 +20,9 @@ from ..fluid import state as s
 from .breaking_points import forward_class
 from .reads import area, norm, rate_of, read_nodes, record_of, resolution
 
-# Errors of a step in an account, over the tolerance, that are given back: what is off by more has
-# been held, or has a kink in it.
-_OWN = 10.0
+# Errors of a step in an account, over the tolerance, that are given back: a step that was accepted
+# is no further off. What is, has been held, or has a kink in it.
+_OWN = 1.0
 
 
 @njit()
