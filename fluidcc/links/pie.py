@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import log
 
-from sympy import Float, Heaviside, Max
+from sympy import Float, Heaviside, Max, Min
 
 from fluidcc.laws import extended
 from fluidcc.links.pi2 import PI2
@@ -35,7 +35,8 @@ _tuned = Let(
 )
 _raised = Let("r", _tuned * PI2.flow[p])
 _idle = Heaviside(Float("1e-6") - q / target, 0)
-_let_in = Heaviside(0.5 - q / target, 0) * Heaviside(spared - h, 0)
+# A ramp near half the target: on a step a fluid slides, which packets do not resolve either.
+_let_in = Min(Max(10.5 - 20 * q / target, 0), 1) * Heaviside(spared - h, 0)
 
 PIE = extended(
     PI2,

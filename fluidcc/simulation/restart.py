@@ -328,8 +328,9 @@ class FinalState:
 
 # --- what sources keep account of having in flight, counted anew from the history of a run --------
 
-# An ack clock's F integrates what is sent less what is acknowledged. The errors that steps make in
-# it are given back, but for steps with a kink in them: the history itself says what is under way.
+# An ack clock's F integrates what is sent less what is acknowledged. What one step adds to it by
+# mistake no later step takes off again, so that after a long run a source has something else under
+# way than it believes, by the accuracy of all the run. The history itself says what is under way.
 
 
 def counted_anew(net: Network, run: xr.Dataset) -> xr.Dataset:

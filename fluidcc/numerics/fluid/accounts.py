@@ -6,9 +6,10 @@ was sent in that time is heard of at one instant, when the next datum comes. The
 falls at once, and what was under way, which is lost, no longer is. A flow of such a state has
 1/(1 + edot) in it, which is infinite there for no time at all: its integral is what is put in here.
 
-What an account is, is known at the end of each step: it has moved as the round trip has, and as
-what is under way. The error that the step has made in it is given back, or the errors of all steps
-would stay in it for ever.
+What an account of the round trip is, is known at the end of each step: it has moved as the round
+trip has. The error that the step has made in it is given back, or the errors of all steps would
+stay in it for ever. What is under way is known no better than by integrals of what has been
+recorded, whose errors a clock that forgets nothing would keep: it is left as it is.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from ..fluid import state as s
 from .breaking_points import forward_class
 from .reads import area, norm, rate_of, read_nodes, record_of, resolution
 
-# Errors of a step in an account, over the tolerance, that are given back: a step that was accepted
-# is no further off. What is, has been held, or has a kink in it.
-_OWN = 1.0
+# Errors of a step in an account, over the tolerance, that are given back: what is off by more has
+# been held, or has a kink in it.
+_OWN = 10.0
 
 
 @njit()
@@ -84,23 +85,20 @@ def settle(run: s.State) -> bool:
 
 @njit()
 def give_back(run: s.State, end: float) -> None:
-    """Bring the accounts to what they are at the end of the step just taken."""
+    """Bring the accounts of the round trip alone to what they are at the end of the step just
+    taken.
+    """
     copy(run.cursor, run.cursor_start, run.n_nodes)
     read_nodes(run, end, 0, run.n_records)
-    step = record_of(run, run.n_records)
     for j in range(run.n_accounts):
         row, part = at(run.account, 2 * j), at(run.account_part, 4 * j)
         flow, z = row[0], row[1]
-        leaf = run.leaf[run.flow_class[flow]]
-        begun, heard = part[3], run.entry_time[leaf]
+        begun, heard = part[3], run.entry_time[run.leaf[run.flow_class[flow]]]
+        part[3] = heard
         before, now = run.y[z], run.y_end[z]
         error = before - now + part[0] * ((end - run.t) - (heard - begun))
-        if part[1] != 0.0:
-            slot = run.own_rate[flow]
-            sent = step[s.RH] * area(rate_of(run, step, run.n_aggregates + slot), 1.0)
-            error += part[1] * (sent - _sent(run, slot, run.cursor[leaf], begun, heard))
-        part[3] = heard
         # held, or before the first acknowledgement, it has no slope
         moving = run.slopes[z] != 0.0 and run.slopes[6 * run.n_states + z] != 0.0
-        if moving and norm(0.0, error, run.atol[z], run.rtol, before, now) <= _OWN:
+        alone = part[1] == 0.0
+        if alone and moving and norm(0.0, error, run.atol[z], run.rtol, before, now) <= _OWN:
             run.y_end[z] = max(now + error, part[2])
