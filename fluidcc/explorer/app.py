@@ -16,6 +16,8 @@ from threading import Thread
 from typing import Any
 
 import panel as pn
+from bokeh.models import ImportedStyleSheet
+from panel.io.notebook import replace_inline_css
 
 from fluidcc.analysis.report import rows_of
 from fluidcc.base.arguments import explained
@@ -49,6 +51,33 @@ NAMES = """<script>setInterval(() => {
 
 WIDE = {"sizing_mode": "stretch_width"}
 TABLES = "td, th { padding: .15rem 1.2rem .15rem 0; } table { margin: .6rem 0; }"
+
+
+class _Kept:
+    """A pane whose style sheets stay in the page: Panel would have the browser fetch those of one
+    that changes in a notebook, from elsewhere.
+    """
+
+    def _get_properties(self, doc: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super()._get_properties(doc)  # type: ignore[misc]
+        if pn.config.inline:
+            found["stylesheets"] = [
+                replace_inline_css(one) if isinstance(one, ImportedStyleSheet) else one
+                for one in found.get("stylesheets", ())
+            ]
+        return found
+
+
+class Alert(_Kept, pn.pane.Alert):
+    pass
+
+
+class Markdown(_Kept, pn.pane.Markdown):
+    pass
+
+
+class HTML(_Kept, pn.pane.HTML):
+    pass
 
 
 class Explorer:
@@ -155,16 +184,16 @@ class Explorer:
     # --- views ------------------------------------------------------------------------------------
 
     def _make_views(self) -> None:
-        self.message = pn.pane.Alert("", alert_type="danger", visible=False)
-        self.notes = pn.pane.Alert("", alert_type="warning", visible=False)
-        self.verdict, self.map_note = pn.pane.Markdown("", **WIDE), pn.pane.Markdown("")
+        self.message = Alert("", alert_type="danger", visible=False)
+        self.notes = Alert("", alert_type="warning", visible=False)
+        self.verdict, self.map_note = Markdown("", **WIDE), Markdown("")
         self.variables = pn.widgets.CheckButtonGroup(
             options={words(n): n for n in SEEN}, value=SEEN[:3], **WIDE
         )
         _watched(self.variables, lambda _: self._choose_and_show())
         self.plots = pn.Column(**WIDE)
         self.loci, self.plane, self.map = Loci(), Plane(), Map()
-        self.report, self.rest = (pn.pane.HTML("", stylesheets=[TABLES]) for _ in range(2))
+        self.report, self.rest = (HTML("", stylesheets=[TABLES]) for _ in range(2))
         self.axes = [
             _watched(pn.widgets.Select(label=f"{a} axis", **WIDE), lambda _: self._axis_chosen())
             for a in ("horizontal", "vertical")
@@ -431,7 +460,7 @@ def page(source: Any = None) -> Any:
     pn.extension()
     made = Explorer(source)
     dark = pn.state.session_args.get("theme") == [b"dark"]
-    other = pn.pane.HTML(f"<a href='?theme={'default' if dark else 'dark'}' "
+    other = HTML(f"<a href='?theme={'default' if dark else 'dark'}' "
                          f"style='color: white'>{'light' if dark else 'dark'}</a>{NAMES}"
                          )  # fmt: skip
     made_page = pn.template.BootstrapTemplate(
