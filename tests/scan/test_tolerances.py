@@ -25,6 +25,7 @@ CASES = list(product(links.__all__, combinations_with_replacement(sources.__all_
 # hangs on p = 4e-10 at 1.622 s.
 GRAZING = {
     ("PI", ("AIAD", "IIAD")): 1e-7,
+    ("PIEDrop", ("SlowStartAIMD", "SlowStartTFRC")): 1e-7,
     ("PI", ("HTCP", "RateAIMD")): 1e-8,
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("IIAD", "Vegas")): 1e-9,

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning
-from fluidcc.base.errors import InvalidInput, SweepFailed, UnknownName
+from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed, UnknownName
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.grid import make_grid
 from tests.hybrid_laws import aimd, alone
