@@ -90,6 +90,10 @@ def factored(f: Expr) -> Expr:
 @lru_cache(maxsize=4096)
 def settled(kind: str, f: Expr) -> bool:
     """Return whether `f` (= left - right), where defined, provably stands as `kind` to zero."""
+    if f.is_number:  # 4e8 log 2 simplified is the logarithm of a number of 1e8 digits
+        known = {">": "is_positive", ">=": "is_nonnegative", "!=": "is_nonzero", "==": "is_zero"}
+        if (value := getattr(f, known[kind])) is not None:
+            return bool(value)
     f, _ = short(_without_roots(f))
     size = f.count_ops()
     if size > (LARGE if kind == "==" else _LONG):
