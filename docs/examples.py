@@ -67,6 +67,7 @@ GROUPS: dict[str, dict[str, Example]] = {
     "TCP": {
         "Reno": E(link=RED),
         "AIMD": E(),
+        "CUBIC": E(link=LONG, asks="limit_cycle"),
         "HighSpeed": E(link=RED),
         "HTCP": E(link=SLOW, asks="means"),
         "CxTCP": E("fc.CxTCP(peak=0.005, turn=0.05)", link=LONG),

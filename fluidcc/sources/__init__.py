@@ -11,6 +11,7 @@ _FILES = {
         "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
         "RateBinomial", "SQRT",
     ),
+    "cubic": ("CUBIC",),
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
     "dccp": ("DCCP",),
@@ -37,6 +38,7 @@ _HOME = {name: file for file, names in _FILES.items() for name in names}
 
 if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and editors
     from fluidcc.sources.binomial import *
+    from fluidcc.sources.cubic import *
     from fluidcc.sources.cxtcp import *
     from fluidcc.sources.dca import *
     from fluidcc.sources.dccp import *

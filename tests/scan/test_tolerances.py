@@ -34,9 +34,10 @@ GRAZING = {
 # PenaltyLink, reaches 1e14. The gain of the others answers in proportion: often too stiff for an
 # explicit method, which then says so (see test_simulate_errors) and gives no numbers.
 GROWING = {
-    "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF",
-    "FAST", "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF", "SlowStartAIMD",
-    "PrintedDelayAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticFAST", "StaticVegas", "Vegas",
+    "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CUBIC", "CxTCP", "DCCP",
+    "DelayAIMD", "ECF", "FAST", "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF",
+    "PrintedDelayAIMD", "SlowStartAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticFAST",
+    "StaticVegas", "Vegas",
 }  # fmt: skip
 STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
 SLOW_STARTS = {"SlowStartAIMD", "SlowStartTFRC"}

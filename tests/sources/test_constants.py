@@ -40,6 +40,7 @@ PARAMETERS = {
     "CBR": "rate 500000 bit/s",  # LDCC, Fig. 5
     "CxTCP": f"{TCP}, peak 0.05 1, turn 0.02 s, fall 0.04 s",
     "DCCP": "a 1 packet, b 0.5 1, r_max 2e+07 bit/s",
+    "CUBIC": f"C 0.4 packet/s^3, beta 0.7 1, {ACKS}",
     "DelayAIMD": DELAY_AIMD + GAP,
     "DelayedPrimal": "kappa 1 1/s, w 100000 bit/s",
     "ECF": ECF,
