@@ -25,11 +25,14 @@ CASES = list(product(links.__all__, combinations_with_replacement(sources.__all_
 # hangs on p = 4e-10 at 1.622 s.
 GRAZING = {
     ("PI", ("AIAD", "IIAD")): 1e-7,
+    ("PI2", ("Binomial", "SlowStartAIMD")): 1e-7,
     ("PIEDrop", ("SlowStartAIMD", "SlowStartTFRC")): 1e-7,
     ("PI", ("HTCP", "RateAIMD")): 1e-8,
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("IIAD", "Vegas")): 1e-9,
 }
+# One fills the link to the last bit: rounding decides whether there is a queue, and what it drops.
+BRIMFUL = {("PI2Drop", ("FramedECF", "NADA"))}
 # These hear no price and grow to many times the capacity; the price, the eighth power of that over
 # PenaltyLink, reaches 1e14. The gain of the others answers in proportion: often too stiff for an
 # explicit method, which then says so (see test_simulate_errors) and gives no numbers.
@@ -89,6 +92,8 @@ def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, 
 def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(
     link: str, pair: tuple[str, str]
 ) -> None:
+    if (link, pair) in BRIMFUL:
+        pytest.xfail("a link that is filled exactly has no queue, or one of rounding")
     rtol = GRAZING.get((link, pair), 1e-6)
     try:
         (rates, jumps), (finer, more) = (outcome(link, pair, tol) for tol in (rtol, rtol / 100))
