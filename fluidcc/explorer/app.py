@@ -460,7 +460,7 @@ def page(source: Any = None) -> Any:
     pn.extension()
     made = Explorer(source)
     dark = pn.state.session_args.get("theme") == [b"dark"]
-    other = HTML(f"<a href='?theme={'default' if dark else 'dark'}' "
+    other = pn.pane.HTML(f"<a href='?theme={'default' if dark else 'dark'}' "
                          f"style='color: white'>{'light' if dark else 'dark'}</a>{NAMES}"
                          )  # fmt: skip
     made_page = pn.template.BootstrapTemplate(

@@ -1,27 +1,26 @@
 """CUBIC TCP (RFC 9438): after a loss a window climbs back by the cube of time, whatever its round
 trip.
 
-At a cut a window w falls to beta w, and M becomes w, or less where w has not come back to the last
-M (fast convergence, Section 4.7). From then on the target is
+At a cut the window w falls to beta w, and W_max becomes w, or less where w has not come back to the
+last W_max (fast convergence, Section 4.7). From then on the target is
 
-    W(T) = C T^3 + M,   T = time since the cut - K,   K = cbrt((M - beta w)/C)
+    W(T) = C T^3 + W_max,   T = time since the cut - K,   K = cbrt((W_max - beta w)/C)
 
-at the time of the next round trip, within [w, 1.5 w] (4.2); each acknowledgement brings w nearer by
-(target - w)/w. That is late by a round trip, which the lead makes good. E is the window of a TCP
-that keeps beta at a cut and at equal losses has what Reno has: w comes to be no less (4.3).
+at the time of the next round trip, within [w, 1.5 w] (4.2). Each acknowledgement brings w nearer by
+(target - w)/w, which is a round trip late, as much as the target is ahead. W_est is the window of
+an AIMD control that keeps beta at a cut and has the mean window of Reno at equal losses; CUBIC's is
+not smaller (4.3).
 
 It is a law of jumps, with one cut a round trip at most. Left out are slow start (it begins as after
 it, with K = 0) and time-outs.
 
-Linux has C = 410/1024 and beta = 717/1024, takes the least round trip for the lead, and E never
-grows as fast as Reno.
+Linux has C = 410/1024 and beta = 717/1024, takes the least round trip for the lead, and W_est
+never grows as fast as Reno.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from sympy import Eq, Expr, Heaviside, Max, Min, Rational, Symbol
+from sympy import Eq, Heaviside, Max, Min, Rational, Symbol
 
 from fluidcc.laws import Jump
 from fluidcc.sources.windows import acked, w, window
@@ -29,53 +28,40 @@ from fluidcc.symbols import RTT, Let, pi, positive
 
 __all__ = ["CUBIC"]
 
-M, E, E_0 = positive("M E E_0")
+W_max, W_est, w_prior = positive("W_max W_est w_prior")
 T = Symbol("T", real=True)
 C, beta = positive("C beta")
 
-
-def _root(f: Any) -> Expr:
-    return f ** Rational(1, 3)
-
-
-_slow = Let(r"\alpha", 3 * (1 - beta) / (1 + beta))  # as many packets as Reno, on the whole
-
-_target = Let("W", C * (T + RTT) ** 3 + M)
-_climb = Let("g", Min(Max(_target - w, 0), w / 2))
-_kept = 1 - (1 - beta) / 2 * Heaviside(M - w)  # M over w after a cut
+_W = C * T**3 + W_max
+_target = Let("W", _W.subs(T, T + RTT))
+_cubic = Let("g", Min(Max(_target - w, 0), w / 2))
+_alpha = Let(r"\alpha", 3 * (1 - beta) / (1 + beta))  # increase at which W_est is fair to Reno
+_friendly = _alpha + (1 - _alpha) * Heaviside(W_est - w_prior, 1)
+_part = 1 - (1 - beta) / 2 * Heaviside(W_max - w)  # of w that the new W_max is
+_cut = {
+    w: beta * w,
+    W_max: w * _part,
+    T: -((w * (_part - beta) / C) ** Rational(1, 3)),
+    W_est: beta * w,
+    w_prior: w,
+}
 
 CUBIC = window(
     "CUBIC",
-    acked / w * Max(_climb, E - w),
-    flow={T: 1, M: 0, E: acked / w * (_slow + (1 - _slow) * Heaviside(E - E_0, 1)), E_0: 0},
-    initial={T: 0, M: w, E: w, E_0: w},
-    jumps=[
-        Jump(
-            when=pi,
-            reset={
-                w: beta * w,
-                M: w * _kept,
-                T: -_root(w * (_kept - beta) / C),
-                E: beta * w,
-                E_0: w,
-            },
-            refractory=RTT,
-        )
-    ],
+    acked / w * Max(_cubic, W_est - w),
+    flow={T: 1, W_max: 0, W_est: acked / w * _friendly, w_prior: 0},
+    initial={T: 0, W_max: w, W_est: w, w_prior: w},
+    jumps=[Jump(when=pi, reset=_cut, refractory=RTT)],
     params={C: 0.4, beta: 0.7},
-    units={C: "packet/s^3", beta: "1", T: "s", M: "packet", E: "packet", E_0: "packet"},
+    units={C: "packet/s^3", beta: "1", T: "s", W_max: "packet", W_est: "packet", w_prior: "packet"},
     limits={beta: 1},
-    claims={
-        "4.2: W is beta w at the cut": Eq(
-            (C * T**3 + M).subs(T, -_root(M * (1 - beta) / C)), beta * M
-        )
-    },
+    claims={"4.2: at a cut the cube is at beta w": Eq(_W.subs(_cut, simultaneous=True), beta * w)},
     about="CUBIC TCP: windows climb by the cube of the time since the last loss.",
     meaning={
         T: "time since the cut, less K",
-        M: "window before the last cut, or less",
-        E: "window that TCP would have",
-        E_0: "window at the last cut",
+        W_max: "window at which the cube turns upwards",
+        W_est: "window of the AIMD control that is fair to Reno",
+        w_prior: "window before the last cut",
         C: "coefficient of the cube",
         beta: "part kept at a cut",
     },

@@ -31,7 +31,8 @@ GRAZING = {
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("IIAD", "Vegas")): 1e-9,
 }
-# One fills the link to the last bit: rounding decides whether there is a queue, and what it drops.
+# The first fills the link to the last bit: rounding decides whether there is a queue, and so what
+# the other finds.
 BRIMFUL = {("PI2Drop", ("FramedECF", "NADA"))}
 # These hear no price and grow to many times the capacity; the price, the eighth power of that over
 # PenaltyLink, reaches 1e14. The gain of the others answers in proportion: often too stiff for an
@@ -92,8 +93,6 @@ def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, 
 def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(
     link: str, pair: tuple[str, str]
 ) -> None:
-    if (link, pair) in BRIMFUL:
-        pytest.xfail("a link that is filled exactly has no queue, or one of rounding")
     rtol = GRAZING.get((link, pair), 1e-6)
     try:
         (rates, jumps), (finer, more) = (outcome(link, pair, tol) for tol in (rtol, rtol / 100))
@@ -101,5 +100,7 @@ def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(
         if may_be_refused(link, pair):
             return
         raise
+    if (link, pair) in BRIMFUL:
+        rates, finer = rates[:2], finer[:2]
     np.testing.assert_allclose(rates, finer, rtol=1e-3, atol=1e-5 * CAPACITY)
     assert abs(jumps - more) <= max(1, 0.1 * more)

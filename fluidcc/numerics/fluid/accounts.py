@@ -88,10 +88,17 @@ def give_back(run: s.State, end: float) -> None:
     """Bring the accounts of the round trip alone to what they are at the end of the step just
     taken.
     """
+    found = False
+    for j in range(run.n_accounts):
+        found = found or at(run.account_part, 4 * j)[1] == 0.0
+    if not found:
+        return
     copy(run.cursor, run.cursor_start, run.n_nodes)
     read_nodes(run, end, 0, run.n_records)
     for j in range(run.n_accounts):
         row, part = at(run.account, 2 * j), at(run.account_part, 4 * j)
+        if part[1] != 0.0:
+            continue
         flow, z = row[0], row[1]
         begun, heard = part[3], run.entry_time[run.leaf[run.flow_class[flow]]]
         part[3] = heard
@@ -99,6 +106,5 @@ def give_back(run: s.State, end: float) -> None:
         error = before - now + part[0] * ((end - run.t) - (heard - begun))
         # held, or before the first acknowledgement, it has no slope
         moving = run.slopes[z] != 0.0 and run.slopes[6 * run.n_states + z] != 0.0
-        alone = part[1] == 0.0
-        if alone and moving and norm(0.0, error, run.atol[z], run.rtol, before, now) <= _OWN:
+        if moving and norm(0.0, error, run.atol[z], run.rtol, before, now) <= _OWN:
             run.y_end[z] = max(now + error, part[2])
