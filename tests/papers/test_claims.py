@@ -27,8 +27,8 @@ ldcc: reproduced
     queue_growth fifo_delay one_way_delay round_trip primal_dual_converges latecomers starvation
     below_floor similar_penalties only_losses nyquist_criterion places_in_section_v
     hops_neglected settings buffer_130 buffer_25 fig5_no_loss fig5_fair fig5_values fig6_fair
-    fig10_no_loss fig10_long_flow fig10_delays fig11_long_flow fig11_mixed fig7_discrepancy
-    fig8_worst fig8_extremes fig8_reached coexistence_buffers coexistence_crossing
+    fig10_no_loss fig10_delays fig11_long_flow fig11_mixed fig7_discrepancy
+    fig8_extremes fig8_reached coexistence_buffers coexistence_crossing
     coexistence_delay_part coexistence_floor coexistence_weight derivative_helps
     comparison_gcc_lowest comparison_constant related_ledbat_starves related_ledbat_late
     related_ledbat_unfair related_nada_late related_no_estimate
@@ -41,17 +41,17 @@ ldcc: differs
     gain_before_the_sum* link_storage_offset* links_inequality* delayed_rate_equation delayed_queue
     stable_without_condition* loss_driven constant_delay* mixed_regime* sampled_law fig7_capacity*
     lowest_capacity* coexistence_aggressive comparison_gcc_no_rest comparison_gcc_rule*
-    comparison_gcc_varies comparison_small_capacities related_nada_new no_upper_projection*
-    threshold* delayed_rates* no_queue_at_optimum gain_divided*
+    comparison_small_capacities related_nada_new no_upper_projection*
+    threshold* delayed_rates* no_queue_at_optimum gain_divided* fig8_worst fig10_long_flow
+    several_bottlenecks* projection_freezes* path_loss_as_printed*
 ldcc: refuted
     delay_cannot_starve users_inequality* slope_inequality*
-    sum_of_storages* each_user_alone* several_bottlenecks* projection_freezes*
-    path_loss_as_printed*
+    sum_of_storages* each_user_alone*
 ldcc: not given
     penalty_curves conservatism+ frozen_against_fifo+ initial_rates fig5_settling
     propagation_vectors* coexistence_values coexistence_static* comparison_r_max
     comparison_gcc_parameters comparison_gcc_cycle related_cxtcp_coexists kilobyte*
-    related_nada_consistent
+    related_nada_consistent comparison_gcc_varies
 ldcc: needs a packet-level model
     packets coexistence_packets retransmissions
 ldcc: not a fluid's question

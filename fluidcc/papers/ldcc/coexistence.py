@@ -159,10 +159,9 @@ def coexistence_aggressive() -> Found:
 
 def coexistence_starvation() -> Found:
     own, ledbat, cxtcp = (mean_rates(180, law)[0] for law in (LDCC, LEDBAT, CxTCP))
-    alone_does = own > W_OVER_BETA > max(ledbat, cxtcp)
     return differs_if(
-        min(own, cxtcp) > W_OVER_BETA > ledbat,
-        otherwise="reproduced" if alone_does else "refuted",
+        own > W_OVER_BETA and cxtcp > own > ledbat,
+        otherwise="reproduced" if own > W_OVER_BETA else "refuted",
         LDCC=own,
         LEDBAT=ledbat,
         CxTCP=cxtcp,
@@ -304,8 +303,7 @@ def comparison_gcc_lowest() -> Found:
 def comparison_gcc_varies() -> Found:
     c = closed()
     ratio, owd = c.queue_max / c.queue_mean, (DELAY + c.queue_max) / (DELAY + c.queue_mean)
-    held = ratio > owd > 1
-    return differs_if(held, ratio=ratio, owd=owd, c=c, delay=DELAY, otherwise="refuted")
+    return not_given(ratio=ratio, owd=owd, c=c, delay=DELAY)
 
 
 def comparison_owd_eq() -> Found:

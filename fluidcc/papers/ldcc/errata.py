@@ -15,8 +15,8 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
 from fluidcc.numerics.dde.solve import solve_dde
-from fluidcc.papers.ldcc.coexistence import mean_rates
-from fluidcc.papers.ldcc.common import W_OVER_BETA, alone, near, run, series, with_law
+from fluidcc.papers.ldcc.coexistence import mean_rates, sawtooth
+from fluidcc.papers.ldcc.common import alone, near, run, series, with_law
 from fluidcc.papers.model import (
     Found,
     differs_if,
@@ -24,7 +24,6 @@ from fluidcc.papers.model import (
     not_given,
     proof,
     proved,
-    refuted_if,
     reproduced_if,
 )
 from fluidcc.papers.printed import named, off
@@ -42,10 +41,17 @@ def _link(*laws: Source, later: float = 0.0, buffer: float | None = None) -> Net
 
 def related_ledbat_starves() -> Found:
     rate, tcp = mean_rates(180, LEDBAT)
-    least = 2 * PACKET / (0.1 + 180 * PACKET / CAPACITY)
+    least, ends = 2 * PACKET / (0.1 + 180 * PACKET / CAPACITY), _window()
     return reproduced_if(
-        rate < W_OVER_BETA < tcp, LEDBAT=rate, TCP=tcp, least=least, part=rate / tcp
-    )
+        near(ends, [2, 2]) and rate < tcp, LEDBAT=rate, TCP=tcp, least=least, part=rate / tcp,
+        ends=ends[1],
+    )  # fmt: skip
+
+
+def _window() -> tuple[float, float]:
+    """The least and the largest window of LEDBAT over that cycle [packet]."""
+    cycle = sawtooth(180, LEDBAT)
+    return cycle.least.LEDBAT_w[0].item(), cycle.most.LEDBAT_w[0].item()
 
 
 def _late(law: Source, delay: str = "rtt") -> dict[str, Any]:
@@ -175,7 +181,7 @@ def projection_freezes() -> Found:
     slope = lambda t, z, Z: np.where(z > 0, 0.5, 0.0)  # noqa: E731
     printed = solve_dde(slope, (0.0, 1.0), np.array([0.0]), [], t_eval=[1.0])
     literal_q, meant = printed.y[0, -1], _overloaded(1.0)
-    return refuted_if(
+    return differs_if(
         all(frozen) and literal_q == 0 and abs(meant - 0.5) <= 1e-9, printed=literal_q, meant=meant
     )
 
@@ -200,7 +206,7 @@ def path_loss_as_printed() -> Found:
     link_loss = eq.loss.values[1:3, None]  # flows 2 and 3 cross one link each
     printed = (1 - np.prod(R * (1 - link_loss), axis=0))[1]
     meant, path = (1 - np.prod(1 - R * link_loss, axis=0))[1], eq.loss[1]
-    return refuted_if(
+    return differs_if(
         printed == 1 and abs(meant - path) <= 1e-12, printed=printed, meant=meant, path=path
     )
 
