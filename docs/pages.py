@@ -26,14 +26,14 @@ from tqdm import tqdm
 
 import fluidcc as fc
 from fluidcc import links, sources
-from fluidcc.analysis import boundary, linearize, modes, orbit, report, sampled, sufficient
+from fluidcc.analysis import boundary, linearize, modes, orbit, report, sufficient
 from fluidcc.analysis import passivity as passivity_of
 from fluidcc.equilibria import num, result
 from fluidcc.formulas import _formula, fast
 from fluidcc.laws import prove
 from fluidcc.numerics.dde import result as dde
 from fluidcc.numerics.linear import certify, count, margins
-from fluidcc.papers import published, tables
+from fluidcc.papers import published, sampled, tables
 from fluidcc.papers.binomial import synchronized
 from fluidcc.papers.ldcc import undelayed_system
 from fluidcc.papers.model import claims_of

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.optimize import brentq
 from sympy import Matrix, simplify
 
-from fluidcc.analysis.sampled import SampledStability
 from fluidcc.laws import Link, Source
 from fluidcc.links import PAQM, PAQMECF, PAQMECF2
 from fluidcc.links import RED as FixedRED
@@ -19,6 +18,7 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.papers.ecf.routers import sampled_stability
 from fluidcc.papers.printed import numbers
+from fluidcc.papers.sampled import SampledStability
 from fluidcc.papers.zoo.ecf import (
     HOPS,
     INTERVAL,

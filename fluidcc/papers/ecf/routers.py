@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import Symbol, lambdify
 
-from fluidcc.analysis.sampled import SampledStability, of_sources
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.equilibria.result import Equilibrium
@@ -38,7 +37,8 @@ from fluidcc.links.paqm import (
 from fluidcc.metrics.fairness import max_min_rates
 from fluidcc.network.network import require_network
 from fluidcc.network.wired import capacity_at, constant_rate, is_on, moment
-from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
+from fluidcc.papers.held import HeldLoop, Measurement, Path
+from fluidcc.papers.sampled import SampledStability, of_sources
 from fluidcc.sources.ecf import ECF, r_max, r_min
 from fluidcc.symbols import c, unfold
 

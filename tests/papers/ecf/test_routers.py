@@ -9,7 +9,7 @@ from sympy import Min
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Unsupported
-from tests.analysis.test_sampled import left
+from tests.papers.test_sampled import left
 
 
 def _ecf(link: fc.Link, far: float, count: int = 3) -> fc.Network:

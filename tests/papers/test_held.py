@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path, common_period
+from fluidcc.papers.held import HeldLoop, Measurement, Path, common_period
 
 PARTS = 20  # of the shortest period: everything below is a multiple of that
 

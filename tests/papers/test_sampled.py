@@ -9,8 +9,8 @@ from sympy import Min
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.sampled import SampledStability
 from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.papers.sampled import SampledStability
 from fluidcc.symbols import plain
 
 C = 3e6

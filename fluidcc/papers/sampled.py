@@ -3,7 +3,7 @@ held in between.
 
 Between ticks everything is an integral of rates that are constant, so what each source has measured
 at a tick is an exact linear map of what was before, whatever the delays and periods are:
-`fluidcc.numerics.linear.held` makes it.
+`fluidcc.papers.held` makes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fluidcc.base.tables import InTable
 from fluidcc.base.units import to_si
 from fluidcc.laws.linear import standing
 from fluidcc.network.parameters import evaluated
-from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
+from fluidcc.papers.held import HeldLoop, Measurement, Path
 from fluidcc.symbols import e, edot, offer_min, pi, price, x_tau
 
 if TYPE_CHECKING:
