@@ -63,11 +63,11 @@ binomial: proved
     independent_of_n loss_ratio aimd_loss loss_of_n loss_growth exponents aimd_scales_best
     nonmonotonic_powers why_quadratic ideal_scalability iscc_decrease iscc_increase iscc_single
     tcp_friendly_iscc aimd_converges tcp_friendly_powers continuous_feedback aipd max_min_fairness
-    bandwidth_per_user
+    bandwidth_per_user monotone_steps
 binomial: reproduced
     cycles_to_fair efficient_below_half errors_of_150_flows* tcp_friendly_is_slow slow_near_one
     experiment_parameters growth_aimd2 loss_of_100 aggressive_loses_more several_decreases estimates
-    generic_controls proportional_fairness potential_delay monotone_steps actual_overshoot
+    generic_controls proportional_fairness potential_delay actual_overshoot
     growth_column
 binomial: differs
     no_crossing_down* no_crossing_up* crossing_increase* increase_in_time* part_below_one*
