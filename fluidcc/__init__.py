@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc import plotting as plot
     from fluidcc.analysis.boundary import stability_boundary
     from fluidcc.analysis.linearize import linearize
-    from fluidcc.analysis.orbit import limit_cycle
     from fluidcc.analysis.stability import stability
     from fluidcc.base import errors
+    from fluidcc.cycles.orbit import limit_cycle
     from fluidcc.equilibria import num
     from fluidcc.equilibria.equilibrium import equilibrium, hold_trackers
     from fluidcc.explorer.app import explore
@@ -65,7 +65,7 @@ _HOME = {
     "equilibrium": "equilibria.equilibrium",
     "explore": "explorer.app",
     "hold_trackers": "equilibria.equilibrium",
-    "limit_cycle": "analysis.orbit",
+    "limit_cycle": "cycles.orbit",
     "linearize": "analysis.linearize",
     "marked_by_bytes": "sources.by_bytes",
     "parking_lot": "network.topologies",

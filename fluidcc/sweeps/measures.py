@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.boundary import stability_boundary
-from fluidcc.analysis.orbit import limit_cycle
 from fluidcc.analysis.report import MARGINS
 from fluidcc.analysis.stability import stability
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.cycles.orbit import limit_cycle
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.equilibria.result import COLUMNS
 from fluidcc.network import Network

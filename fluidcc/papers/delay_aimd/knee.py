@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sympy import Eq, Matrix, diag, ones, simplify
 
-from fluidcc.analysis.orbit import LimitCycle, limit_cycle
+from fluidcc.cycles.orbit import LimitCycle, limit_cycle
 from fluidcc.formulas import delay_aimd
 from fluidcc.laws import Source
 from fluidcc.network.scenarios import scenarios

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sympy import Eq, limit
 
-from fluidcc.analysis.orbit import limit_cycle
+from fluidcc.cycles.orbit import limit_cycle
 from fluidcc.formulas import delay_aimd, response
 from fluidcc.links import DropTail
 from fluidcc.network import Network

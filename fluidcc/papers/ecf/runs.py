@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.analysis.orbit import limit_cycle
+from fluidcc.cycles.orbit import limit_cycle
 from fluidcc.formulas import ecf
 from fluidcc.links import PAQM, PAQMECF
 from fluidcc.papers.ecf.common import (

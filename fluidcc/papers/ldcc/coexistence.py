@@ -11,8 +11,8 @@ import numpy as np
 from scipy.optimize import brentq
 from sympy import Eq, Min, Rational, nsimplify
 
-from fluidcc.analysis.orbit import LimitCycle, limit_cycle
 from fluidcc.base.errors import gathered
+from fluidcc.cycles.orbit import LimitCycle, limit_cycle
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.formulas import gcc, response
 from fluidcc.laws import Jump, Source

@@ -11,8 +11,8 @@ import pytest
 from sympy import Heaviside, Rational, symbols
 
 import fluidcc as fc
-from fluidcc.analysis.orbit import LimitCycle, _look
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
+from fluidcc.cycles.orbit import LimitCycle, _look
 from fluidcc.formulas.delay_aimd import late_cycle
 from tests import hybrid_laws
 from tests.hybrid_laws import BACK, BUFFER, DELAY, SLOPE, C, Sawtooth

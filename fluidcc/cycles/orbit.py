@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.returns import (
+from fluidcc.base.arguments import explained, flag, number, whole
+from fluidcc.base.errors import SolverError, Unsupported, warn
+from fluidcc.base.progress import BARE, Progress
+from fluidcc.base.tables import in_columns, in_html, in_units
+from fluidcc.cycles.returns import (
     MISFIT,
     Effort,
     Label,
@@ -26,10 +30,6 @@ from fluidcc.analysis.returns import (
     states_at,
     times_of,
 )
-from fluidcc.base.arguments import explained, flag, number, whole
-from fluidcc.base.errors import SolverError, Unsupported, warn
-from fluidcc.base.progress import BARE, Progress
-from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.equilibria.result import MOST_ROWS
 from fluidcc.laws import Law
 from fluidcc.network.network import Network, require_network
