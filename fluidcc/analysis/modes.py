@@ -23,98 +23,30 @@ from fluidcc.analysis.point import (
     own_states,
     with_alone,
 )
-from fluidcc.analysis.wiring import Matrices, deviations, sources, whole, wire
+from fluidcc.analysis.wiring import Matrices, sources
 from fluidcc.base.errors import SolverError, warn
 from fluidcc.base.tables import InTable
 from fluidcc.laws.steady import trackers
+from fluidcc.numerics.linear.contours import newton
+from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
     from fluidcc.numerics.linear.count import RootCount
-
-Complex = NDArray[np.complex128]
+    from fluidcc.numerics.linear.dlti import DelayLTI
 
 STEP = 1e-40
 """The imaginary step of derivatives, far below rounding."""
 
 
-def _pencil(m: Matrices, s: complex) -> tuple[Complex, Complex]:
-    """P(s) on states, ports and what the channels deliver, and its derivative by s.
-
-    Its rows are (s - A, -B) of states, (C, D) of ports, (0, 1) - exp(-s tau) (C, D) of channels.
-    """
-    M, n, K = whole(m)
-    factor = np.concatenate((-np.ones(n), np.ones(K - n), -np.exp(-s * m.delays)))
-    own, by_s, change = np.zeros((3, len(M)), complex)
-    own[:n], own[K:], by_s[:n] = s, 1.0, 1.0
-    change[K:] = -factor[K:] * m.delays
-    return np.diag(own) + factor[:, None] * M, np.diag(by_s) + change[:, None] * M
-
-
-def _places(m: Matrices) -> tuple[Any, Any]:
-    """Where in the pencil the states and channels are, and where the ports."""
-    n, p = len(m.states), len(m.inputs)
-    return np.r_[:n, n + p : n + p + len(m.delays)], np.arange(n, n + p)
-
-
-def _scaled(P: Complex) -> tuple[Complex, Any, Any]:
-    """The pencil with rows and columns of similar size: rates are millions, queues hundredths."""
-    row, column = np.ones(len(P)), np.ones(len(P))
-    for _ in range(3):
-        M = np.abs(P) * row[:, None] * column
-        row = row / np.sqrt(_sizes(M, 1))
-        M = np.abs(P) * row[:, None] * column
-        column = column / np.sqrt(_sizes(M, 0))
-    return P * row[:, None] * column, row, column
-
-
-def _sizes(M: Any, axis: int) -> Any:
-    most = M.max(axis=axis)
-    return np.where(most > 0, most, 1.0)
-
-
-def null_vectors(m: Matrices, s: complex) -> tuple[Complex, Complex]:
-    """Left and right null vectors of P at a root."""
-    rest, _ = _places(m)
-    with np.errstate(all="ignore"):
-        P, row, column = _scaled(_pencil(m, s)[0][np.ix_(rest, rest)])
-    if not np.all(np.isfinite(P)):
-        raise SolverError(f"the characteristic equation has no finite value at s = {s:.6g} 1/s")
-    left, _, right = np.linalg.svd(P)
-    return row * left[:, -1].conj(), column * right[-1].conj()
-
-
-def newton_step(m: Matrices, s: complex) -> complex:
-    """Newton's step towards a root, on the logarithm of det P: about the distance to it; 0 at
-    one.
-    """
-    with np.errstate(all="ignore"):
-        inner = np.ix_(*[_places(m)[0]] * 2)
-        value, slope = _pencil(m, s)
-        P, row, column = _scaled(value[inner])
-        try:
-            moved = np.linalg.solve(P, slope[inner] * row[:, None] * column)
-            return complex(-1 / np.trace(moved))
-        except np.linalg.LinAlgError:  # exactly singular: there it is
-            return 0j
-
-
-def polish(m: Matrices, s: complex, tolerance: float = 1e-14) -> complex:
+def polish(m: Matrices, s: complex) -> complex:
     """The simple root next to `s`."""
-    step, longest = complex(np.inf), float(m.delays.max(initial=0.0))
-    unit = 1 / longest if longest > 0 else 0.0
-    for _ in range(50):
-        step = newton_step(m, s)
-        if not np.isfinite(step):
-            break
-        most = 0.5 * (abs(s) + unit) if longest > 0 else np.inf
-        s += step * min(1.0, most / max(abs(step), 1e-300))
-        if abs(step) <= tolerance * max(1e-4 * unit, abs(s)):
-            return s
-    if abs(step) <= 1e-9 * max(1e-4 * unit, abs(s)):  # as near as rounding lets it
-        return s
-    raise SolverError(f"the root near {s:.6g} 1/s is not simple, or could not be followed")
+    pencil = Pencil(m.entries)
+    (root,), (size,) = newton(pencil, np.array([s * pencil.time]), np.empty(0, complex), 50)
+    if size * abs(root) > 1e-9 * max(1e-4, abs(root)):  # farther than rounding lets it
+        raise SolverError(f"the root near {s:.6g} 1/s is not simple, or could not be followed")
+    return complex(root / pencil.time)
 
 
 # --- what moves at a root -------------------------------------------------------------------------
@@ -160,31 +92,34 @@ class Mode(InTable):
         return math.log(2.0) / -self.root.real if self.root.real < 0 else math.inf
 
 
-def modes_of(point: Point, roots: NDArray[np.complex128]) -> tuple[Mode, ...]:
-    """A mode for each of the roots, one of each conjugate pair."""
-    loop = wire(point)
-    alone = deviations(point)
+def modes_of(
+    point: Point, parts: Mapping[str, DelayLTI], roots: NDArray[np.complex128]
+) -> tuple[Mode, ...]:
+    """A mode for each of the roots, one of each conjugate pair; `parts` are the closed loop, under
+    "", and the differences by class.
+    """
     counts = {f.label: f.count for f in point.classes}
     found: list[Mode] = []
-    for root in roots:
-        if root.imag < 0 or any(abs(root - m.root) <= 1e-9 * (1 + abs(root)) for m in found):
+    for root in roots.tolist():
+        same = 1e-9 * (1 + abs(root))
+        if root.imag < 0 or any(abs(root - m.root) <= same for m in found):
             continue
-        away = {
-            name: abs(newton_step(m, complex(root)))
-            for name, m in {"": loop, **alone}.items()
-            if m.states
-        }
+        away = {name: _distance(one.pencil, root) for name, one in parts.items() if one.n_states}
         among = min(away, key=lambda name: away[name])
         if among:
-            repeated = int(np.sum(np.abs(roots - root) <= 1e-9 * (1 + abs(root))))
-            times = max(repeated, counts[among] - 1)
-            found.append(Mode(complex(root), times, dict.fromkeys(counts, 0j), True, among))
+            times = max(int(np.sum(np.abs(roots - root) <= same)), counts[among] - 1)
+            found.append(Mode(root, times, dict.fromkeys(counts, 0j), True, among))
         else:
-            rates = [complex(v) for v in _rates(loop, complex(root))]
-            found.append(
-                Mode(complex(root), 1, dict(zip(counts, rates, strict=True)), _shifts(point, rates))
-            )
+            rates = _rates(parts[""].pencil, root)
+            moved = dict(zip(counts, rates.tolist(), strict=True))
+            found.append(Mode(root, 1, moved, _shifts(point, rates)))
     return tuple(found)
+
+
+def _distance(pencil: Pencil, s: complex) -> float:
+    """Newton's step towards a root [1/s]: about the distance to it."""
+    slope = pencil.values(np.array([s * pencil.time]), scaled=True).slope[0]
+    return float(1 / np.abs(slope) / pencil.time)
 
 
 def fairness_mode(modes: Sequence[Mode]) -> Mode | None:
@@ -192,10 +127,12 @@ def fairness_mode(modes: Sequence[Mode]) -> Mode | None:
     return max((m for m in modes if m.shifts), key=lambda m: m.root.real, default=None)
 
 
-def _rates(m: Matrices, s: complex) -> Any:
-    """Amplitudes of the rates, the largest 1."""
-    rest, ports = _places(m)
-    rates = _pencil(m, s)[0][np.ix_(ports, rest)] @ null_vectors(m, s)[1]
+def _rates(pencil: Pencil, s: complex) -> Any:
+    """Amplitudes of the rates at a root, the largest 1."""
+    P, n = pencil.matrix(np.array([s * pencil.time]))[0], pencil.size
+    if not np.all(np.isfinite(P)):
+        raise SolverError(f"the characteristic equation has no finite value at s = {s:.6g} 1/s")
+    rates = P[n:, :n] @ np.linalg.svd(P[:n, :n])[2][-1].conj()
     most = rates[np.argmax(np.abs(rates))]
     return rates / most if most != 0 else rates
 

@@ -587,7 +587,9 @@ class StabilityReport:
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
         """What moves at each of the rightmost roots."""
-        return () if self.unsettled else modes_of(self.point, self.rightmost_roots)
+        if self.unsettled:
+            return ()
+        return modes_of(self.point, self.counts.parts, self.rightmost_roots)
 
     @cached_property
     def fairness(self) -> Mode | None:

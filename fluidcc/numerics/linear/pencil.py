@@ -177,19 +177,30 @@ class Pencil:
         own = self.own
         return float(bound(own.row, own.column, own.value[0], own.n, own.delays[0], left))
 
+    def _terms(self, s: Complex) -> Complex:
+        """Constants, leads and lagged parts of all entries at points in the pencil's unit: shape
+        (3, points, entries).
+        """
+        constant, lead, late, lags = np.split(self.table[0], np.arange(1, 4) * len(self._row))
+        lag = np.exp(-s[:, None] * np.append(lags, 0.0))[:, self._lag_of]
+        return np.stack((constant + 0 * lag, lead * s[:, None], late * lag))
+
+    def matrix(self, s: Complex) -> Complex:
+        """The pencil of the first system at points in its unit of time, bordered by the ports."""
+        m, p = self.ports
+        whole = np.zeros((len(s), self.size + p, self.size + m), complex)
+        whole[:, self._row, self._column] = self._terms(s).sum(axis=0)
+        return whole
+
     def rounding(self, s: Complex) -> Floats:
         """By how much of itself rounding of the entries may change the determinant, at points in
         the pencil's unit.
         """
-        constant, lead, late, lags = np.split(self.table[0], np.arange(1, 4) * len(self._row))
-        lag = np.exp(-s[:, None] * np.append(lags, 0.0))[:, self._lag_of]
-        parts = np.stack((constant + 0 * lag, lead * s[:, None], late * lag))
-        of, whole = (self._row, self._column), np.zeros((len(s), *[self.size] * 2), complex)
         inner = (self._row < self.size) & (self._column < self.size)
-        row, column = (place[inner] for place in of)
-        whole[:, row, column] = parts.sum(axis=0)[:, inner]
-        inverse = np.abs(np.linalg.inv(whole)[:, column, row])
-        return SURE * np.asarray((inverse * np.abs(parts).sum(axis=0)[:, inner]).sum(axis=1))
+        inverse = np.abs(np.linalg.inv(self.matrix(s)[:, : self.size, : self.size]))
+        parts = np.abs(self._terms(s)).sum(axis=0)[:, inner]
+        of = inverse[:, self._column[inner], self._row[inner]]
+        return SURE * np.asarray((of * parts).sum(axis=1))
 
     def values(self, s: Complex, scaled: bool = False) -> Values:
         """Everything of the first system at the points `s` [1/s], an array of one dimension; in
