@@ -241,9 +241,9 @@ def _document(rows: Table) -> str:
         of_paper = rows.filter(lambda r, paper=paper: r.paper == paper)  # type: ignore[misc]
         lines += ["", f"## {paper}", "", of_paper.to_markdown().rstrip()]
         for some, what in (
-            (of_paper.filter(erratum=True), "are about misprints and ambiguities"),
-            (of_paper.filter(own=True), "are the library's own, which the paper does not have"),
+            (of_paper.filter(erratum=True), "About misprints and ambiguities"),
+            (of_paper.filter(own=True), "The library's own, which the paper does not have"),
         ):
             if some:
-                lines += ["", f"{len(some)} of them {what}: {', '.join(r.id for r in some)}."]
+                lines += ["", f"{what} ({len(some)}): {', '.join(r.id for r in some)}."]
     return "\n".join(lines) + "\n"

@@ -98,19 +98,17 @@ fast: not given
 fast: needs a packet-level model
     packets
 delay_aimd: proved
-    busy_link ratchet_form threshold_between knee_independent+
+    busy_link ratchet_form threshold_between knee_independent+ bounded_by_largest
 delay_aimd: reproduced
     delay_backoff vegas_queue adaptive_backoff flat_part proportional_idle
-    coexists busy_one_by_one slow_start_runs knee_utilisation knee_of_loss_based
+    coexists busy_one_by_one knee_utilisation knee_of_loss_based
     shorter_epochs knee_losses knee_of_any_number knee_of_any_buffer synchronised+ closed_form+
-    second_flow losses_below_w0 scales_and_compatible knee_delay bounded_by_largest
+    second_flow losses_below_w0 scales_and_compatible knee_delay
 delay_aimd: differs
     slow_start_threshold* slow_start_length algorithm_increase* algorithm_threshold* algorithm_cap*
     algorithm_loss_branch* table_one* coefficient* just_empties ratchet_of_one ratchet_buffer*
     ratchet_of_ten drains rtt_unfairness slow_start_exit rise_epochs* converges* flat_part_alters
-    busy_with_two_round_trips busy_over_two_links
-delay_aimd: refuted
-    increase_minimum*
+    busy_with_two_round_trips busy_over_two_links increase_minimum* slow_start_runs
 delay_aimd: not given
     smoothed_delay impact_of_the_factor
 delay_aimd: needs a packet-level model
@@ -125,12 +123,12 @@ ecf: rebuilt
     far_sources control truncated filtered measured_rate wanted_rate wanted_rate_late
     scheduler decrease_and_increase source period_of_v1 window
 ecf: differs
-    converges period_of_v2* red_margins frames ecf_delay ecf_jitter utilisation red_delay late_ones
-    poisson_fairness tfrc tfrc_jitter tfrc_jitter_over_red tfrc_over_red
+    converges red_margins frames ecf_delay ecf_jitter utilisation red_delay late_ones
+    poisson_fairness tfrc tfrc_jitter tfrc_over_red
 ecf: not given
-    report_period increase_limit stall* tfrc_shares gains tcp_queue
+    report_period increase_limit stall* tfrc_shares gains tcp_queue period_of_v2
 ecf: needs a packet-level model
-    granularity drop_ratios dccp_fairness messages
+    granularity drop_ratios dccp_fairness messages tfrc_jitter_over_red
 ecf: not a fluid's question
     sketches
 """

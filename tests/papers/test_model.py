@@ -16,7 +16,6 @@ from fluidcc.papers.printed import agrees, bound
 
 x, y = symbols("x y", positive=True)
 BY_HELPERS = {f"binomial.growth_{name}" for name in ("aimd1", "aimd2", "iiad")}
-BY_HELPERS |= {"ecf.tfrc_jitter", "ecf.tfrc_jitter_over_red"}
 CLAIM = model.Claim("p.one", "p", "runs", "(1)", "So it is.", computed="ok")
 
 

@@ -22,7 +22,6 @@ from fluidcc.papers.model import (
     not_given,
     proof,
     proved,
-    refuted_if,
     reproduced_if,
 )
 from fluidcc.papers.printed import named
@@ -108,7 +107,7 @@ def increase_minimum() -> Found:
     meant = proof(Eq(Max(1, printed), ours))
     before = printed.subs(x, -x)  # x = 1 - Delta, of which ours is 1
     same = proof(before <= 1, x <= 1)
-    return refuted_if(never and meant and same, {"at Delta = 0": min(1, before.subs(x, 1))})
+    return differs_if(never and meant and same, {"at Delta = 0": min(1, before.subs(x, 1))})
 
 
 def busy_link() -> Found:

@@ -235,7 +235,7 @@ def estimator_over_rtt() -> Found:
 def fast_over_n() -> Found:
     found, values = _curve("FAST", "n")
     wanted = fast.unfairness(np.array(FLOWS))
-    return reproduced_if(off(found, wanted) < _FEW, values, wanted=wanted)
+    return reproduced_if(rising(found) and off(found, wanted) < _FEW, values, wanted=wanted)
 
 
 def reduction_over_n() -> Found:
