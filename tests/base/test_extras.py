@@ -33,8 +33,9 @@ def needed() -> list[tuple[str, str]]:
 
 def test_every_extra_brings_the_packages_that_name_it() -> None:
     brought = {k: [text.split(">=")[0] for text in texts] for k, texts in EXTRAS.items()}
-    assert len(needed()) > 9
-    for module, extra in needed():
+    found = needed()
+    assert len(found) > 9
+    for module, extra in found:
         package = module.split(".")[0].replace("_", "-").replace("flint", "python-flint")
         assert package in brought[extra], (module, extra)
 

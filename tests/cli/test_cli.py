@@ -38,11 +38,10 @@ def shell(*args: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.slow
-def test_a_scenario_becomes_a_result_and_a_figure() -> None:
-    done = shell("simulate", "ldcc_fig6", "--until", "20 s", "--set", "samples=11")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == ["ldcc_fig6.nc", "ldcc_fig6.png"]
+def test_a_scenario_becomes_a_result_and_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "ldcc_fig6", "--until", "20 s", "--set", "samples=11"]) == 0
+    said = capsys.readouterr()
+    assert (said.out.split(), said.err) == (["ldcc_fig6.nc", "ldcc_fig6.png"], "")
     assert Path("ldcc_fig6.png").read_bytes()[:4] == b"\x89PNG"
     result = opened("ldcc_fig6.nc")
     wanted = fc.scenarios["ldcc_fig6"].simulate(until=20.0, samples=11)
@@ -94,14 +93,13 @@ def test_no_traceback_in_a_process_of_its_own() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert shell("simulte").returncode == 2
 
 
 @pytest.mark.slow
 def test_a_reader_that_has_seen_enough() -> None:
     read, write = os.pipe()
     os.close(read)
-    done = shell("list", stdout=write)
+    done = shell("help", stdout=write)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")
 

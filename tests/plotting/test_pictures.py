@@ -230,7 +230,9 @@ def test_size_title_and_legend_are_asked_for_alike(name: str, one_link: Any) -> 
         "claims": lambda: ([{"verdict": "proved"}],),
         "compare": lambda: (one_link, one_link),
         "convergence_plane": lambda: ([[8e5, 1e5], [9e5, 2e5]], 1e6),
-        "stability_chart": lambda: (fc.stability_boundary(net, "eta", along="beta"),),
+        "stability_chart": lambda: (
+            fc.stability_boundary(net, "eta", along="beta", along_bounds=(0.09, 0.12)),
+        ),
         **dict.fromkeys(("timeseries", "phase_plane"), lambda: (one_link, ["a", "b"])),
         **dict.fromkeys(("nyquist", "bode", "root_map"), lambda: (net,)),
     }  # fmt: skip

@@ -38,13 +38,12 @@ def one_link(buffer: float | None = None) -> Network:
 
 
 def two_hops() -> Network:
-    """Flows that come and go; two over both links, and two over one, the rates of each summed."""
+    """Flows that come and go; two over both links, whose rates are summed."""
     net = Network().link("a", DropTail, capacity=[(0, 3e6), (4, 2.5e6)], delay=0.02)
     net.link("b", DropTail, capacity=2e6, delay=0.01, buffer=4e5)
     for i in range(2):
-        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
-        net.flow(f"first{i}", LDCC(w=30e3), route=["a"], access_delay=0.005, start=i)
-    return net.flow("second", LDCC, route=["b"], start=[0, 6], stop=[5, 20])
+        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=i)
+    return net.flow("second", LDCC(w=30e3), route=["b"], start=[0, 6], stop=[5, 20])
 
 
 def mixed() -> Network:
@@ -58,10 +57,10 @@ def mixed() -> Network:
 
 
 def crowd() -> Network:
-    """Flows that are taken together by threes and fours, and one alone; some come and go."""
-    net = Network().link("l", DropTail, capacity=8e6, delay=0.02, buffer=3e5)
-    for i in range(8):
-        back = 0.01 if i < 3 else 0.03 if i < 7 else 0.05
+    """Three flows that are taken together, and one alone; some come and go."""
+    net = Network().link("l", DropTail, capacity=4e6, delay=0.02, buffer=3e5)
+    for i in range(4):
+        back = 0.01 if i < 3 else 0.05
         more: Any = {} if i % 3 else {"start": [0.0, 5.0], "stop": [3.0 + 0.1 * i, 9.0]}
         more |= {"return_delay": back, "initial": {"x": 1e5 * (i + 1)}}
         net.flow(f"f{i}", LDCC(w=20e3 + 1e3 * i), route=["l"], **more)
@@ -71,7 +70,7 @@ def crowd() -> Network:
 def prices() -> Network:
     links = [{"law": law, "capacity": 3e6, "delay": 0.01} for law in (PenaltyLink, DualLink)]
     long, first = (PrimalDual(alpha=1e5, w=w) for w in (20e3, 40e3))
-    return fc.parking_lot([long], [first, {"law": long, "start": 5}], links)
+    return fc.parking_lot([{"law": long, "start": 5}], [first, []], links)
 
 
 CASES: dict[str, tuple[Callable[[], Network], str]] = {
@@ -79,7 +78,7 @@ CASES: dict[str, tuple[Callable[[], Network], str]] = {
     "two hops, fifo": (two_hops, "fifo"),
     "two hops, frozen": (two_hops, "frozen"),
     "Reno, LDCC and CBR": (mixed, "fifo"),
-    "eight on one link": (crowd, "frozen"),
+    "three together, one alone": (crowd, "frozen"),
     "prices": (prices, "fifo"),
 }
 #: what steps leave behind without anyone reading it

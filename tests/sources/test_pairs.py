@@ -1,5 +1,5 @@
-"""Every pair of sources on one link: it runs, and what comes out is what a link can do. A part
-over other links.
+"""Sources beside one another on one link: they run, and what comes out is what a link can do. A
+part over other links; `make scan` has all pairs.
 """
 
 import warnings
@@ -43,15 +43,14 @@ def sane(run: xr.Dataset, rtol: float = RTOLS[0]) -> None:
     assert served.min() >= -10 * rtol * most.max()
     assert np.all(served <= most * (1 + 20 * rtol))
     entered, lost = run.entered.values[-1, 0], run.lost.values[:, 0]
-    assert np.all(
-        np.diff(lost) >= -np.finfo(float).eps * entered
-    )  # a difference of what entered and what passed
+    # a difference of what entered and what passed
+    assert np.all(np.diff(lost) >= -np.finfo(float).eps * entered)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(len(LAWS)), ids=lambda k: LAWS[k].name)
-def test_every_pair_of_sources_runs_on_one_link(first: int) -> None:
-    for other, second in enumerate(LAWS[first:]):
+def test_each_source_runs_beside_itself_and_every_third_of_the_others(first: int) -> None:
+    for other, second in enumerate(LAWS[first::3]):
         rtol = RTOLS[other % 2]  # Scalable TCP and the slow start after it are at the loose one
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -60,17 +59,10 @@ def test_every_pair_of_sources_runs_on_one_link(first: int) -> None:
             sane(run, rtol)
         except AssertionError as error:
             raise AssertionError(f"{LAWS[first].name} beside {second.name}: {error}") from error
-        named = [
-            n for n, law in (("a", LAWS[first]), ("b", second)) if "ECF" in law.name
-        ]  # no router reports here
-        said = [str(w.message) for w in caught]
-        wanted = (
-            [f"no router on the route of {', '.join(named)} reports or offers anything"]
-            if named
-            else []
-        )
-        assert len(said) == len(wanted), (LAWS[first].name, second.name, said)
-        assert all(text.startswith(start) for text, start in zip(said, wanted, strict=True)), said
+        named = ", ".join(n for n, law in (("a", LAWS[first]), ("b", second)) if "ECF" in law.name)
+        wanted = f"no router on the route of {named} reports or offers anything"
+        said = [str(w.message)[: len(wanted)] for w in caught]
+        assert said == ([wanted] if named else []), (LAWS[first].name, second.name, said)
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def judged(system: fc.DelayLTI, exact: np.ndarray, count: int) -> None:
 def test_roots_are_the_poles_in_every_unit_of_time(name: str) -> None:
     """JuliaControl/ControlSystems.jl#679: poles at some MHz."""
     poles = np.array(POLES[name], complex)
-    for time in SCALES:
+    for time in SCALES[::2]:
         judged(transfer([1], np.poly(poles * time).real), poles * time, len(poles))
 
 
@@ -189,7 +189,7 @@ def test_roots_are_the_poles_in_every_unit_of_the_states(seed: int) -> None:
     real, (x, y) = rng.uniform(-3, 1, 3), rng.uniform(1, 4, 2)
     A = block_diag(*real, [[-x, y], [-y, -x]], *([0.0] if seed % 2 else []))
     exact = np.array([*real, -x + 1j * y, -x - 1j * y, *([0.0] if seed % 2 else [])])
-    for time in SCALES:
+    for time in SCALES[::2]:
         judged(mixed(A, [], seed, time), exact * time, len(exact))
 
 
@@ -197,7 +197,7 @@ def test_roots_are_the_poles_in_every_unit_of_the_states(seed: int) -> None:
 def test_roots_of_loops_with_delays_in_every_unit(name: str) -> None:
     parts = LOOPS[name]
     exact = np.concatenate([branches(*part) for part in parts])
-    for time in SCALES:
+    for time in SCALES[::2]:
         judged(loop(parts, time), exact * time, min(5, len(exact)))
 
 
@@ -240,7 +240,7 @@ def test_steps_and_impulses_are_the_partial_fractions_in_every_unit(name: str) -
     last = 20.0 if poles.real.max() > 0 else 30 / np.abs(poles.real).min()
     t = np.array([0, *np.geomspace(1e-3 / np.abs(poles).max(), last, 12)])
     rise, impulse = (np.exp(np.outer(t, poles)) @ x for x in (weak, -weak * poles))
-    for time in SCALES[::4]:
+    for time in SCALES[::6]:
         den = np.poly(poles * time).real
         system = transfer([den[-1]], den, 2 / time)
         for got, exact in ((system.step, 1 - rise), (system.impulse, impulse * time)):
@@ -266,12 +266,12 @@ def by_modes(t: np.ndarray, a: float, b: float, tau: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("name", "exact", "until"), [
     ("two delays", by_steps, 7.0), ("unstable", by_steps, 4.0), ("short delays", by_modes, 40.0),
-    ("a shorter delay", by_modes, 9e3), ("a long delay", by_steps, 1000.0),
+    ("a shorter delay", by_modes, 900.0), ("a long delay", by_steps, 1000.0),
 ])  # fmt: skip
 def test_steps_of_loops_with_delays_in_every_unit(name: str, exact: Any, until: float) -> None:
     t = until * np.array([0.01, 0.1, 0.37, 0.5, 1.0])
     wanted = sum(exact(t, *part) for part in LOOPS[name])
-    for time in SCALES[::4]:
+    for time in SCALES[::6]:
         assert off_size(loop(LOOPS[name], time).step(t / time)[0, 0], wanted) < 1e-9
 
 
