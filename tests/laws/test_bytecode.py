@@ -6,6 +6,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import DiracDelta, S, lambdify, symbols
+from sympy.codegen.cfunctions import expm1, log1p
 
 import fluidcc as fc
 from fluidcc import sources
@@ -65,7 +66,9 @@ FORMULAS = [
     sp.sign(a) * sp.Heaviside(b), sp.tanh(a) + sp.floor(3 * b), sp.ceiling(2 * a),
     sp.Piecewise((a, a > b), (b**2, sp.Or(b > c, sp.Ne(a, c))), (c, True)),
     sp.Piecewise((sp.log(a), a > 0), (c, sp.And(b <= c, sp.Not(a >= c))), (1, True)),
-    2 * a * b / (c * (1 + a**2)) - 1.5,
+    2 * a * b / (c * (1 + a**2)) - 1.5, sp.sin(a) + sp.cos(b), sp.tan(a), sp.atan(b), sp.asinh(c),
+    sp.sinh(a) - sp.cosh(b), sp.asin(a / 4), sp.acos(b / 4), sp.atanh(c / 4), sp.acosh(1 + a**2),
+    expm1(a), log1p(b**2),
 ]  # fmt: skip
 
 
@@ -79,6 +82,12 @@ def test_formulas_are_numpys(point: tuple[float, ...]) -> None:
     got = tape([a, b, c], FORMULAS)(*point)
     real = [v.real if v.imag == 0 else np.nan for v in wanted]
     np.testing.assert_allclose(got, real, rtol=1e-13, atol=1e-300)
+
+
+def test_formulas_at_zero_and_of_nan() -> None:
+    run = tape([a, b], [sp.Heaviside(a), sp.sign(a), sp.Max(a, b), sp.Min(a, b), a**3])
+    assert run(0.0, 0.0).tolist() == [0.5, 0, 0, 0, 0]
+    assert np.isnan(run(np.nan, 1.0)).all()
 
 
 def test_shared_parts_are_computed_once() -> None:

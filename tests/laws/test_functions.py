@@ -57,10 +57,8 @@ def test_slopes_are_those_of_the_functions(f: Any) -> None:
     assert value == pytest.approx(float(f(at)), rel=1e-14)
     rise = float(f(at + 1e-6)) - float(f(at - 1e-6))
     assert slope == pytest.approx(rise / 2e-6, rel=1e-8)
-
-
-def test_small_numbers_keep_their_digits() -> None:
-    np.testing.assert_allclose(tape([s], [expm1(s), log1p(s)])(1e-12), 1e-12, rtol=1e-11)
+    if f in (expm1, log1p):  # small numbers keep their digits
+        assert tape([s], [f(s)])(1e-12) == pytest.approx(1e-12, rel=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from benchmarks.reference.cases import P1
 from fluidcc.base.errors import LawError
 from fluidcc.laws import Source
 from fluidcc.laws.switches import Collector
-from fluidcc.links import DropTail
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, e
@@ -69,12 +68,6 @@ def test_conditions_are_exact_at_equality(condition: Any) -> None:
 def test_an_equation_is_no_condition() -> None:
     with pytest.raises(LawError, match="test: a Piecewise condition must compare"):
         Collector("test").rewrite(Piecewise((p, Eq(q, r)), (0, True)))
-
-
-def test_switches_of_the_laws() -> None:
-    T = list(LDCC.params)[2]
-    assert LDCC.switches == (e - T,)
-    assert DropTail.switches == ()
 
 
 def test_a_pole_that_cancels_at_rate_zero_is_cancelled() -> None:

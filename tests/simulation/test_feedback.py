@@ -93,14 +93,6 @@ def test_what_comes_leaves_waits_or_is_lost(
     np.testing.assert_allclose(arrived, served, rtol=1e-8, atol=1e-3)
 
 
-def test_the_loss_of_a_path_is_that_of_its_full_queue() -> None:
-    """It fills within a sixth of a second, and then lets in the capacity of what comes."""
-    net = fc.Network().link("l", fc.DropTail, capacity=1e6, delay=0.01, buffer=1e5)
-    net.flow("f", fc.CBR(rate=1.6e6), route=["l"], return_delay=0.02)
-    ds = fc.simulate(net, 3, t_eval=[0.1, 2, 3], engine="array")
-    np.testing.assert_allclose(ds.loss.sel(flow="f"), [0, 0.375, 0.375], rtol=1e-12)
-
-
 def test_what_waits_while_all_is_dropped_leaves_at_the_capacity() -> None:
     """A queue in which RED lets nothing in is served on; what is let in again leaves at once."""
     net = branching(LAWS[0], [0.66e6, 1.58e6, 0.61e6, 0.91e6, 0.27e6, 0.81e6], 0.85e6)

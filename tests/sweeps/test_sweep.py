@@ -174,6 +174,8 @@ MISTAKES: list[tuple[type[Exception], dict[str, Any], str]] = [
     (InvalidInput, {"grid": {"capacity": [-1.0]}}, "capacity of link 'l'"),
     (InvalidInput, {"grid": {"a.rtt": ["20 ms"]}}, "rtt of flow 'a' is 0.02 s, and its way there"),
     (UnknownName, {"measure": "mean_rat"}, "mean_rate"),
+    *((UnknownName, {"measure": name}, "there is no measure")
+      for name in ("critical", "critical_", "decay", "limit_cycle")),
     (InvalidInput, {"until": None}, "give until="),
     (InvalidInput, {"window": (5, 99)}, "window"),
     (InvalidInput, {"executor": "cluster"}, "Dask client"),
@@ -278,12 +280,6 @@ def test_a_measure_that_fails_everywhere_is_told_and_the_others_go_on() -> None:
     assert np.isnan(ds.a).all()
     for says in ("a: Unsupported: no law of the network jumps", "b: UnknownName:", "mean 'eta'"):
         assert says in ds.error.values[1]
-
-
-@pytest.mark.parametrize("name", ["critical", "critical_", "decay", "limit_cycle"])
-def test_names_that_are_nearly_right(name: str) -> None:
-    with pytest.raises(UnknownName, match="there is no measure"):
-        fc.sweep(two_flows(), {"capacity": [2e6]}, name)
 
 
 def test_what_a_function_returns_must_be_numbers() -> None:

@@ -217,14 +217,6 @@ def test_a_history_may_jump_at_the_start() -> None:
         np.testing.assert_allclose(result.breaking_points[0], [1.0, 1.0], atol=1e-9)
 
 
-def test_a_delayed_event_resets_the_state() -> None:
-    """y' = 1, back to 0 when y(t - 0.3) = 1: a sawtooth of period 1.3."""
-    threshold = marked(lambda t, y, Z: Z[0, 0] - 1, delayed=True, direction=1)
-    jumps = [(threshold, lambda t, y: 0 * y)]
-    result = solve_dde(lambda t, y, Z: [1.0], (0, 10), 0.0, [0.3], jumps=jumps)
-    np.testing.assert_allclose(result.t_jumps, 1.3 * np.arange(1, 8), atol=1e-12)
-
-
 def test_a_jump_that_carries_another_over_its_threshold_fires_it() -> None:
     """Two integrators: the first one's reset pushes the second over 1, at the same time."""
     jumps = [

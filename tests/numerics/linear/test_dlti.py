@@ -191,19 +191,6 @@ def test_delayed_terms_give_back_their_matrices_bit_by_bit_or_to_rounding() -> N
         np.testing.assert_allclose(term, matrix, rtol=1e-15, atol=0)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_roots_do_not_depend_on_the_units_of_the_states(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    A0, A1, A2 = rng.normal(size=(3, 4, 4))
-    scale = 10 ** rng.uniform(-6, 6, 4)
-    given, scaled = (
-        fc.DelayLTI.retarded(d * A0, (d * A1, 0.4), (d * A2, 1.7))
-        for d in (1.0, scale[:, None] / scale)
-    )
-    assert scaled.count_unstable().unstable == given.count_unstable().unstable
-    np.testing.assert_allclose(scaled.roots(count=4), given.roots(count=4), rtol=0, atol=1e-9)
-
-
 def test_a_loop_is_algebraic_by_its_gain_and_not_by_units() -> None:
     g = lag(2, 1, 0.1)
     assert near((g * 1e13)(S)[0, 0], 1e13 * lag_at(2, 1, 0.1))
