@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides
 from fluidcc.analysis.point import Lags, Point, operating_point
-from fluidcc.analysis.wiring import Matrices, all_flows, deviations, whole, wire
+from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, gathered
 from fluidcc.base.progress import Progress
@@ -22,7 +22,7 @@ from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.respond import respond
 from fluidcc.numerics.linear.roots import Searches
-from fluidcc.numerics.linear.wiring import Blocks, Entries, checked
+from fluidcc.numerics.linear.wiring import Blocks, Entries, block_of, close_channels
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class LinearNetwork(DelayLTI):
     def of(cls, point: Point, m: Matrices, loop: str = "") -> LinearNetwork:
         """The system of matrices wired from a point; which loop they are."""
         new = object.__new__(cls)
-        new.wired, new.states, new.inputs, new.outputs = m, m.states, m.inputs, m.outputs
+        new.wired, new.states, new.inputs, new.outputs = m, m.states, m.ports, m.ports
         known = [
             f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()
         ]
@@ -68,8 +68,7 @@ class LinearNetwork(DelayLTI):
 
     @cached_property
     def _block(self) -> Blocks:  # type: ignore[override]
-        M, n, _ = whole(self.wired)
-        block = checked(M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], self.wired.delays)
+        block = close_channels(block_of(self._entries))
         for array in block:
             array.setflags(write=False)
         return block
@@ -280,7 +279,7 @@ def linearize(
     choice(loop, "loop", LOOPS)
     point = operating_point(net, at, delays)
     joined = wire(point, loop)
-    if not joined.inputs:
+    if not joined.ports:
         sends = "on a route sends a mark, a price or an offer"
         what = "answers the flows" if loop == "links" else sends
         raise InvalidInput(

@@ -103,7 +103,7 @@ def stability(
     point = operating_point(net, at, delays)
     joined, broken = wire_both(point)
     opened = LinearNetwork.of(point, all_flows(point, broken), "open")
-    hearing = {n: own for n, own in deviations(point, "open").items() if own.delays.size}
+    hearing = {n: own for n, own in deviations(point, "open").items() if own.entries.k}
     # by class the poles are those of all flows, unless flows hear themselves
     by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
     _warn_without_loop(point, broken)

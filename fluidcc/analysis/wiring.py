@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from fluidcc.analysis.point import (
     route_lags,
 )
 from fluidcc.base.errors import InvalidInput
-from fluidcc.numerics.linear.wiring import Entries
+from fluidcc.numerics.linear.wiring import Entries, beside
 from fluidcc.simulation.layout import trunks_of
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, offer_min, pi, plain, price, x_tau
 
@@ -447,53 +447,34 @@ class _Wiring:
         while len(channel) < len(self.reads):  # a signal may itself be made of delayed ones
             kind, i, _ = self.reads[len(channel)]
             channel.append(self.signal(kind, i))
-        place = {"z": 0, "u": n, "v": n + len(ports)}
-        rows = [*state, *out, *channel]
+        place = {"z": 0, "v": n, "u": n + len(channel)}
+        rows = [*state, *channel, *out]
         points = np.shape(self.point.x)[1:]
         row = [i for i, entries in enumerate(rows) for _ in entries]
         column = [place[kind] + j for entries in rows for kind, j in entries]
         value = [v for entries in rows for v in entries.values()]
-        found = np.zeros((len(value), *points), self.point.x.dtype)
+        found = np.zeros((len(value), *points))
         for i, v in enumerate(value):
             found[i] = v
         delays = np.reshape([lag for _, _, lag in self.reads], (-1, *points))
-        return Matrices(
-            np.array(row, np.int64), np.array(column, np.int64), found.T, delays.T,
-            states=tuple(self.z), inputs=labels, outputs=labels,
-            trackers=tuple(t for source in self.sources for t in source.trackers),
-        )  # fmt: skip
+        of = Entries(np.array(row, np.int64), np.array(column, np.int64), np.atleast_2d(found.T),
+                     np.atleast_2d(delays.T), n, len(ports), len(ports))  # fmt: skip
+        trackers = tuple(t for source in self.sources for t in source.trackers)
+        return Matrices(of.in_order(), tuple(self.z), labels, trackers)
 
 
 # --- matrices, their loops, and what flows do apart -----------------------------------------------
 
 
-ARRAYS = ("value", "delays")
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """A system with its delays pulled out, by the entries of ``[[A, B1, B2], [C1, D11, D12], [C2,
-    D21, D22]]``: states, ports and channels; of many points with these along a first axis.
+class Matrices(NamedTuple):
+    """A system with its delays pulled out, at one point or many, with the names of its states, of
+    its ports (inputs and outputs alike), and of states that were taken as parameters.
     """
 
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
-    value: Any  # (..., entries)
-    delays: Any  # (..., channels), zero where signals are only summed
+    entries: Entries
     states: tuple[str, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    ports: tuple[str, ...]
     trackers: tuple[str, ...]
-
-    @property
-    def entries(self) -> Entries:
-        """The same for `fluidcc.numerics.linear`, where ports stand last."""
-        n, m, k = len(self.states), len(self.inputs), self.delays.shape[-1]
-        place = np.concatenate((np.arange(n), n + k + np.arange(m), n + np.arange(k)))
-        row, column = place[self.row], place[self.column]
-        order = np.lexsort((column, row))
-        value, delays = np.atleast_2d(self.value)[:, order], np.atleast_2d(self.delays)
-        return Entries(row[order], column[order], value, delays, n, m, m)
 
 
 def closed(m: Matrices, point: Point) -> Matrices:
@@ -505,18 +486,7 @@ def closed(m: Matrices, point: Point) -> Matrices:
     InvalidInput
         If rates act on one another without any delay, round and round.
     """
-    n, ports, k = len(m.states), len(m.inputs), m.delays.shape[-1]
-    rate = n + ports + k  # the first of the new channels
-    row, column = (np.where((at >= n) & (at < n + ports), at + ports + k, at)
-                   for at in (m.row, m.column))  # fmt: skip
-    sign, one = np.where(row >= rate, -1.0, 1.0), np.ones((*m.value.shape[:-1], 2 * ports))
-    port, own = n + np.arange(ports), rate + np.arange(ports)
-    none = np.zeros((*m.delays.shape[:-1], ports), m.delays.dtype)
-    found = replace(
-        m, row=np.concatenate((row, own, port)), column=np.concatenate((column, port, own)),
-        value=np.concatenate((sign * m.value, one), axis=-1),
-        delays=np.concatenate((m.delays, none), axis=-1),
-    )  # fmt: skip
+    found = m._replace(entries=m.entries.closed(disturbed=True))
     _with_delay(found, point)
     return found
 
@@ -530,26 +500,13 @@ def _with_delay(m: Matrices, point: Point) -> None:
         raise _endless(point)
 
 
-def whole(m: Matrices) -> tuple[Any, int, int]:
-    """All of a system in one matrix, by states, ports and channels; and where the ports begin and
-    end.
-    """
-    n, ports = len(m.states), len(m.inputs)
-    size = n + ports + m.delays.shape[-1]
-    M = np.zeros((*m.value.shape[:-1], size, size), m.value.dtype)
-    M[..., m.row, m.column] = m.value
-    return M, n, n + ports
-
-
 def has_loop(m: Matrices) -> bool:
     """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
-    n, ports = len(m.states), len(m.inputs)
-    arrow = np.any(m.value != 0, axis=tuple(range(m.value.ndim - 1)))
-    row, column = m.row[arrow], m.column[arrow]
-    port = np.zeros(n + ports + m.delays.shape[-1], bool)
-    port[n : n + ports] = True
-    reach = np.zeros_like(port)
-    fresh = port[column]
+    of = m.entries
+    arrow, size = (of.value != 0).any(axis=0), of.n + of.k
+    row, column = of.row[arrow], of.column[arrow]
+    port = np.arange(size + of.m) >= size
+    reach, fresh = np.zeros_like(port), port[column]
     while fresh.any():
         before = reach.sum()
         reach[row[fresh]] = True
@@ -581,16 +538,16 @@ def deviation(point: Point, k: int) -> Matrices:
 def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
     n, own = len(source.names), source.B[:, -1]
     heard = int(_matters(own) or _matters(source.D[-1]))
-    M = np.zeros((n + 1 + heard, n + 1 + heard, *np.shape(point.x)[1:]), point.x.dtype)
-    M[:n, :n], M[n, :n] = source.A, -source.C
+    port = n + heard
+    M = np.zeros((port + 1, port + 1, *np.shape(point.x)[1:]))
+    M[:n, :n], M[port, :n] = source.A, -source.C
     if heard:  # its own past is never heard at once
-        M[:n, n + 1], M[n, n + 1], M[n + 1, n] = own, -source.D[-1], 1.0
-    states, ports = (
-        tuple(f"differences in {name}" for name in names) for names in (source.names, (label,))
-    )
+        M[:n, n], M[port, n], M[n, port] = own, -source.D[-1], 1.0
+    states = tuple(f"differences in {name}" for name in source.names)
     row, column = np.nonzero((M != 0).any(axis=tuple(range(2, M.ndim))))
-    opened = Matrices(row, column, M[row, column].T, np.array([trip])[:heard].T, states=states,
-                      inputs=ports, outputs=ports, trackers=source.trackers)  # fmt: skip
+    value, delays = np.atleast_2d(M[row, column].T), np.atleast_2d(np.array([trip])[:heard].T)
+    entries = Entries(row, column, value, delays, n, 1, 1)
+    opened = Matrices(entries, states, (f"differences in {label}",), source.trackers)
     return closed(opened, point) if loop == "closed" else opened
 
 
@@ -599,25 +556,10 @@ def all_flows(point: Point, opened: Matrices) -> Matrices:
     parts = apart(point, opened)
     if len(parts) == 1:
         return parts[0]
-    sizes = np.array([(len(m.states), len(m.inputs), m.delays.shape[-1]) for m in parts])
-    begin = np.cumsum(sizes, axis=0) - sizes  # of each part among its kind
-    shift = begin + np.cumsum(np.append(0, sizes.sum(axis=0)))[:3]
-    rows, columns = [], []
-    for m, size, to in zip(parts, sizes, shift, strict=True):
-        place = np.concatenate(
-            [first + np.arange(count) for first, count in zip(to, size, strict=True)]
-        )
-        rows.append(place[m.row])
-        columns.append(place[m.column])
-    values, delays = ([getattr(m, of) for m in parts] for of in ARRAYS)
-    states, inputs, outputs = (
-        tuple(chain.from_iterable(getattr(m, of) for m in parts))
-        for of in ("states", "inputs", "outputs")
+    states, ports = (
+        tuple(chain.from_iterable(getattr(m, of) for m in parts)) for of in ("states", "ports")
     )
-    return Matrices(
-        np.concatenate(rows), np.concatenate(columns), np.concatenate(values, axis=-1),
-        np.concatenate(delays, axis=-1), states, inputs, outputs, opened.trackers,
-    )  # fmt: skip
+    return Matrices(beside([m.entries for m in parts]), states, ports, opened.trackers)
 
 
 def apart(point: Point, opened: Matrices) -> list[Matrices]:
@@ -630,12 +572,12 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
     The differences among its flows are a loop, too, where the law hears its own past; else nothing
     returns of them.
     """
-    n, k = len(opened.states), opened.delays.shape[-1]
+    of = opened.entries
     own = np.sqrt(point.count / point.count[0])
-    weight = np.concatenate((np.ones((n, *own.shape[1:])), own, np.ones((k, *own.shape[1:])))).T
-    value = opened.value * weight[..., opened.row] / weight[..., opened.column]
-    found = replace(opened, value=value)
-    return [found, *(one for one in deviations(point, "open").values() if one.delays.size)]
+    weight = np.concatenate((np.ones(of.n + of.k), own))
+    found = of._replace(value=of.value * weight[of.row] / weight[of.column])
+    others = deviations(point, "open").values()
+    return [opened._replace(entries=found), *(one for one in others if one.entries.k)]
 
 
 def wire(point: Point, loop: str = "closed") -> Matrices:

@@ -20,7 +20,7 @@ from fluidcc.base.errors import FluidccError
 from fluidcc.base.extras import need
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.pencil import in_own_units
-from fluidcc.numerics.linear.wiring import Blocks, blocks_of, core_of, entries_of, joined
+from fluidcc.numerics.linear.wiring import Blocks, block_of, core_of, entries_of, joined
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
@@ -186,7 +186,7 @@ class _Walk:
         self.flint = flint = need("flint", "certify", "a proof of the verdict (certify)")
         # the unit multiplies real roots: s (scaled) = unit s
         own, times, _ = in_own_units(core_of(entries_of(block)), powers=True)
-        self.block, self.unit = Blocks(*(part[0] for part in blocks_of(own))), float(times[0])
+        self.block, self.unit = block_of(own), float(times[0])
         self.n, self.k = len(self.block.A), len(self.block.delays)
         b = self.block
         self.constant = np.block([[-b.A, np.zeros((self.n, self.k))], [-b.C, np.eye(self.k)]])

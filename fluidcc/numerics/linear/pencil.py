@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.compiled.elimination import evaluated, evened, parted, planned
 from fluidcc.numerics.linear.compiled.zeros import bound
-from fluidcc.numerics.linear.wiring import Entries, alike, blocks_of
+from fluidcc.numerics.linear.wiring import Entries, alike, block_of
 
 Floats = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -71,7 +71,7 @@ def _fastest(of: Entries) -> float:
     """The spectral radius of positive systems without delays, which no unit changes."""
     if of.n > EXACT:
         return float(bound(of.row, of.column, of.value[0], of.n, of.delays[0], 0.0))
-    A, B, C, D, _ = (part[0] for part in blocks_of(of))
+    A, B, C, D, _ = block_of(of)
     with suppress(np.linalg.LinAlgError):
         A = A + B @ np.linalg.solve(np.eye(len(D)) - D, C)
     return float(np.abs(np.linalg.eigvals(A)).max(initial=0.0))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.extras import need
-from fluidcc.numerics.linear.wiring import blocks_of
+from fluidcc.numerics.linear.wiring import block_of
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
@@ -93,7 +93,7 @@ def kyp(system: DelayLTI) -> Storage:
         )
     _square(system)
     # in the pencil's balanced unknowns, so that the solver sees numbers of one size
-    A, B, C, D = (part[0] for part in blocks_of(system.pencil.own)[:4])
+    A, B, C, D, _ = block_of(system.pencil.own)
     n = len(A)
     if not n:
         most = float(np.linalg.eigvalsh(-(D + D.T)).max())
@@ -184,7 +184,7 @@ def _least(system: DelayLTI) -> tuple[float, float, float]:
         out[finite] = np.linalg.eigvalsh(0.5 * (value + value.conj().transpose(0, 2, 1)))[:, 0]
         return out
 
-    poles = np.abs(np.linalg.eigvals(blocks_of(pencil.own).A[0])) if pencil.n else np.ones(1)
+    poles = np.abs(np.linalg.eigvals(block_of(pencil.own).A)) if pencil.n else np.ones(1)
     slow = float(poles[poles > 1e-9 * poles.max(initial=0.0)].min(initial=1.0))
     high = max(40.0, 30 * float(poles.max(initial=1.0)))
     low = min(1.0, slow) * 1e-3

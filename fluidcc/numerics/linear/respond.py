@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.pencil import in_own_units
-from fluidcc.numerics.linear.wiring import Blocks, blocks_of, entries_of
+from fluidcc.numerics.linear.wiring import Blocks, block_of, entries_of
 
 Floats = NDArray[np.float64]
 
@@ -167,7 +167,7 @@ def respond(
             "the times of a response must be a list of finite numbers, none negative"
         )
     own, unit, scale = in_own_units(entries_of(block), powers=True)  # of which the unit goes back
-    own_block = Blocks(*(part[0] for part in blocks_of(own)))
+    own_block = block_of(own)
     block = own_block._replace(A=own_block.A / unit, B=own_block.B / unit, delays=block.delays)
     drive = unit_steps(block) if drive is None else drive
     drive = drive._replace(start=drive.start / scale[0, : own.n, None])

@@ -40,7 +40,7 @@ from fluidcc.numerics.linear.wiring import (
     SINGULAR,
     Blocks,
     Entries,
-    blocks_of,
+    block_of,
     close_channels,
     core_of,
     independent,
@@ -147,7 +147,7 @@ class Search:
     @cached_property
     def block(self) -> Blocks:
         """The core, scaled, without channels of no delay."""
-        return close_channels(Blocks(*(part[0] for part in blocks_of(self.pencil.own))))
+        return close_channels(block_of(self.pencil.own))
 
     @cached_property
     def single(self) -> bool:

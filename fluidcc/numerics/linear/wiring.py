@@ -197,15 +197,26 @@ class Entries(NamedTuple):
         size = self.n + self.k
         return self.of((self.row < size) & (self.column < size))._replace(m=0, p=0)
 
-    def closed(self) -> Entries:
-        """The autonomous block of the loop ``u = -y``: inputs become channels without delay."""
-        order = np.argsort(self.row, kind="stable")
-        sign = np.where(self.row < self.n + self.k, 1.0, -1.0)
-        none = np.zeros((len(self.delays), self.m))
-        return Entries(
-            self.row[order], self.column[order], (sign * self.value)[:, order],
-            np.concatenate((self.delays, none), axis=1), self.n, 0, 0,
-        )  # fmt: skip
+    def closed(self, disturbed: bool = False) -> Entries:
+        """The loop ``u = -y``, where inputs become channels without delay: an autonomous block, or
+        with `disturbed` that from what is added to each input to the sum.
+        """
+        size, m, none = self.n + self.k, self.m, np.zeros((len(self.delays), self.m))
+        row, column = self.row, self.column
+        value, ports = np.where(row < size, 1.0, -1.0) * self.value, m if disturbed else 0
+        if disturbed:
+            own, port = size + np.arange(m), size + m + np.arange(m)
+            row, column = np.concatenate((row, own, port)), np.concatenate((column, port, own))
+            value = np.concatenate((value, np.ones((len(value), 2 * m))), axis=1)
+        delays = np.concatenate((self.delays, none), axis=1)
+        return Entries(row, column, value, delays, self.n, ports, ports).in_order()
+
+    def in_order(self) -> Entries:
+        """With rows that rise, and columns in each."""
+        order = np.lexsort((self.column, self.row))
+        return self._replace(
+            row=self.row[order], column=self.column[order], value=self.value[:, order]
+        )
 
     def of(self, kept: NDArray[np.bool_]) -> Entries:
         """With some of the entries."""
@@ -235,16 +246,35 @@ def entries_of(block: Blocks) -> Entries:
     return Entries(row, column, whole[:, row, column], np.asarray(delays, float), n, m, p)
 
 
-def blocks_of(of: Entries) -> Blocks:
-    """The stack of these entries."""
+def block_of(of: Entries) -> Blocks:
+    """The first system of these entries."""
     n, size = of.n, of.n + of.k
-    whole = np.zeros((len(of.value), size + of.p, size + of.m))
-    whole[:, of.row, of.column] = of.value
+    whole = np.zeros((size + of.p, size + of.m))
+    whole[of.row, of.column] = of.value[0]
     rows = np.r_[:n, size : size + of.p, n:size]
     columns = np.r_[:n, size : size + of.m, n:size]
-    whole = whole[:, rows[:, None], columns]
-    parts = whole[:, :n, :n], whole[:, :n, n:], whole[:, n:, :n], whole[:, n:, n:], of.delays
+    whole = whole[rows[:, None], columns]
+    parts = whole[:n, :n], whole[:n, n:], whole[n:, :n], whole[n:, n:], of.delays[0]
     return Blocks(*map(np.ascontiguousarray, parts))
+
+
+def beside(parts: Sequence[Entries]) -> Entries:
+    """Systems side by side, unconnected, each with as many outputs as inputs."""
+    sizes = np.array([(one.n, one.k, one.m) for one in parts])
+    n, k, m = sizes.sum(axis=0)
+    shift = np.cumsum(sizes, axis=0) - sizes + (0, n, n + k)  # of each part among its kind
+    place = [
+        np.concatenate([first + np.arange(count) for first, count in zip(to, size, strict=True)])
+        for to, size in zip(shift, sizes, strict=True)
+    ]
+    row, column = (
+        np.concatenate([at[getattr(one, of)] for at, one in zip(place, parts, strict=True)])
+        for of in ("row", "column")
+    )
+    value, delays = (
+        np.concatenate([getattr(one, of) for one in parts], axis=1) for of in ("value", "delays")
+    )
+    return Entries(row, column, value, delays, int(n), int(m), int(m)).in_order()
 
 
 def core_of(of: Entries) -> Entries:

@@ -5,7 +5,7 @@ import pytest
 
 from fluidcc.numerics.linear.compiled.elimination import CUT, PARTS, SECOND
 from fluidcc.numerics.linear.pencil import Pencil, pencils
-from fluidcc.numerics.linear.wiring import Blocks, blocks_of, entries_of
+from fluidcc.numerics.linear.wiring import Blocks, block_of, entries_of
 
 
 def crowd(flows: int, links: int, seed: int) -> Blocks:
@@ -31,7 +31,7 @@ def crowd(flows: int, links: int, seed: int) -> Blocks:
 
 def dense(pencil: Pencil, s: complex) -> tuple[np.ndarray, np.ndarray]:
     """The bordered pencil in its own units, and its derivative."""
-    A, B, C, D, lags = (part[0] for part in blocks_of(pencil.own))
+    A, B, C, D, lags = block_of(pencil.own)
     (m, p), n = pencil.ports, pencil.n
     late = np.exp(-s * lags)
     value = np.block([

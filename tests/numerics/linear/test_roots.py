@@ -13,7 +13,7 @@ import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.numerics.linear import contours
 from fluidcc.numerics.linear.compiled.zeros import iterate
-from fluidcc.numerics.linear.wiring import Blocks, blocks_of
+from fluidcc.numerics.linear.wiring import Blocks, block_of
 
 transfer = fc.DelayLTI.transfer
 
@@ -407,8 +407,7 @@ def test_the_roots_of_parts_without_a_common_loop_are_those_of_the_whole() -> No
 
 
 def parts_of(system: fc.DelayLTI) -> list[Blocks]:
-    cores = [blocks_of(part.core) for part in system._search.parts]
-    return [Blocks(*(part[0] for part in core)) for core in cores]
+    return [block_of(part.core) for part in system._search.parts]
 
 
 def test_roots_that_are_overlooked_leave_the_count_as_it_is(monkeypatch: Any) -> None:
