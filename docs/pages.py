@@ -411,14 +411,15 @@ def items() -> None:
             ids = [claim.id for claim in rows[item]]
             said = (f"{name.split('.')[1]} ({verdicts.get(name, 'new')})" for name in ids)
             names = ", ".join(said).replace("_", "\\_")
-            lines.append((item, calls(paper, item, ids[0]), names, books(paper, item)))
+            first = next((claim.id for claim in rows[item] if not claim.own), ids[0])
+            lines.append((item, calls(paper, item, first), names, books(paper, item)))
         parts += [f"## {title}", table(("item", "call", "rows of its claims", "notebook"), lines)]
     page("items", *parts)
 
 
 ITEMS = """Made from the claims. A call gives what the item is about: a formula, a law, a figure
-drawn anew; where there is none, the row itself. What needs packets, or is no question of a fluid,
-has a row that says so. The verdict of a row in *new* stands in `fc.claims.table`."""
+drawn anew, its network; where there is none, the row itself. What needs packets, or is no question
+of a fluid, has a row that says so. The verdict of a row in *new* stands in `fc.claims.table`."""
 
 
 def in_order(item: str) -> tuple[int, int, str]:
@@ -456,8 +457,12 @@ def calls(paper: str, item: str, row: str) -> str:
         figures = importlib.import_module(f"fluidcc.papers.{paper}.figures").FIGURES
         number = item.removeprefix("Fig. ")
         found += [
-            f'fc.claims.figure("{name}")'
-            for name in figures
+            call.format(name)
+            for call, names in (
+                ('fc.claims.figure("{}")', figures),
+                ('fc.scenarios["{}"]', fc.scenarios),
+            )
+            for name in names
             if re.fullmatch(rf"{paper}_fig{number}[a-z]?", name)
         ]
     return ", ".join(f"`{one}`" for one in found or [f'fc.claims.table("{paper}", only="{row}")'])
