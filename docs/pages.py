@@ -26,8 +26,9 @@ from tqdm import tqdm
 
 import fluidcc as fc
 from fluidcc import links, sources
-from fluidcc.analysis import boundary, linearize, modes, report, sufficient
-from fluidcc.analysis import passivity as passivity_of
+from fluidcc.analysis import boundary, linearize, modes, report
+from fluidcc.conditions import passivity as passivity_of
+from fluidcc.conditions import sufficient
 from fluidcc.cycles import orbit
 from fluidcc.equilibria import num, result
 from fluidcc.formulas import _formula, fast

@@ -97,6 +97,7 @@ _MODULES = {
 }
 _LAWS = ("sources", "links")
 above.DRAWN_BY, above.RUN_BY = f"{__name__}.plotting", f"{__name__}.simulation.simulate"
+above.CONDITIONS_IN = f"{__name__}.conditions"
 
 __all__ = [
     "DelayLTI", "Jump", "Law", "Let", "Link", "Network", "Scenario", "Source", "Steady", "Tick",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from fluidcc.analysis.modes import (
 )
 from fluidcc.analysis.point import BUSY, FULL, Point, at_numbers, link_outputs, with_alone
 from fluidcc.analysis.wiring import all_flows, has_loop, wire
+from fluidcc.base import above
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported
 from fluidcc.base.pictures import image
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from fluidcc.analysis.modes import FreeDirection
-    from fluidcc.analysis.passivity import PassivityReport
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.numerics.linear.certify import Certificate
     from fluidcc.numerics.linear.margins import EigenLoci
@@ -601,17 +602,15 @@ class StabilityReport:
     @cached_property
     def sufficient(self) -> Any:
         """The papers' sufficient conditions by name, each with its verdict and its conservatism."""
-        from fluidcc.analysis.sufficient import sufficient_conditions
-
         exact = float(self.margins.gain_below if self.unstable else self.margins.gain_above)
-        return sufficient_conditions(self.point.net, self.point, exact)
+        found = import_module(f"{above.CONDITIONS_IN}.sufficient")
+        return found.sufficient_conditions(self.point.net, self.point, exact)
 
     @cached_property
-    def passivity(self) -> PassivityReport:
+    def passivity(self) -> Any:
         """Whether the passivity argument proves local stability without communication delays."""
-        from fluidcc.analysis.passivity import passivity
-
-        return passivity(self.point.net, self.point)
+        found = import_module(f"{above.CONDITIONS_IN}.passivity")
+        return found.passivity(self.point.net, self.point)
 
     @cached_property
     def sensitivities(self) -> Sensitivities:

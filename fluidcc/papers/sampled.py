@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.wiring import HEARD, LinearLaw, sources
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import InTable
 from fluidcc.base.units import to_si
+from fluidcc.conditions.local import LocalLoop, local_loop
 from fluidcc.laws.linear import standing
 from fluidcc.network.parameters import evaluated
 from fluidcc.papers.held import HeldLoop, Measurement, Path

@@ -8,9 +8,9 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.analysis.modes import free_directions
-from fluidcc.analysis.passivity import passivity
 from fluidcc.analysis.point import operating_point
 from fluidcc.base.errors import FluidccWarning, InvalidInput
+from fluidcc.conditions.passivity import passivity
 from fluidcc.laws import Source
 from fluidcc.numerics.linear.margins import margins
 from fluidcc.symbols import e, edot

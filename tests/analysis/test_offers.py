@@ -8,9 +8,9 @@ import pytest
 from sympy import Min, symbols
 
 import fluidcc as fc
-from fluidcc.analysis.passivity import passivity
 from fluidcc.analysis.report import sensitivities
 from fluidcc.base.errors import FluidccWarning, InvalidInput, NoEquilibrium, Unsupported
+from fluidcc.conditions.passivity import passivity
 from fluidcc.symbols import c, offer_min, price, y
 
 R, a, g, d, k, b = symbols("R a g d k b", positive=True)

@@ -12,7 +12,7 @@ import fluidcc as fc
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.extras import command, need
 from fluidcc.cli.sweep_files import ENDINGS
-from fluidcc.numerics.linear.positive_real import kyp
+from fluidcc.conditions.positive_real import kyp
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

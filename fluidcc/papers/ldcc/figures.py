@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sympy import lambdify
 
-from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.point import operating_point
-from fluidcc.analysis.sufficient import sufficient_conditions
 from fluidcc.base.colours import RED
+from fluidcc.conditions.local import local_loop
+from fluidcc.conditions.sufficient import sufficient_conditions
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.links import DropTail
 from fluidcc.metrics import jain

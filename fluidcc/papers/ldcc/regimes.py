@@ -10,10 +10,10 @@ from sympy import Eq, I, Symbol, conjugate, diff, exp, eye, factor, lambdify, si
 
 from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.point import BUSY, FULL, operating_point
 from fluidcc.analysis.stability import stability
-from fluidcc.analysis.sufficient import sufficient_conditions
+from fluidcc.conditions.local import local_loop
+from fluidcc.conditions.sufficient import sufficient_conditions
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios

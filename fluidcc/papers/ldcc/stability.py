@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Expr, Symbol, diff, exp, lambdify, sqrt
 
-from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import operating_point
-from fluidcc.analysis.sufficient import Conditions, crossings, passes, sufficient_conditions
 from fluidcc.base.errors import InvalidInput, Undecided
+from fluidcc.conditions.local import LocalLoop, local_loop
+from fluidcc.conditions.sufficient import Conditions, crossings, passes, sufficient_conditions
 from fluidcc.laws.linear import AtRest, at_rest
 from fluidcc.laws.prove import Verdict
 from fluidcc.links import DropTail

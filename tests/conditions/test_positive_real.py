@@ -5,7 +5,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.numerics.linear.positive_real import kyp, positive_real
+from fluidcc.conditions.positive_real import kyp, positive_real
 
 transfer = fc.DelayLTI.transfer
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable, in_html
+from fluidcc.conditions.local import LocalLoop, local_loop
 from fluidcc.numerics.linear.dlti import DelayLTI
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> Passi
     Unsupported
         If its links answer otherwise, or a law hears its own past.
     """
-    from fluidcc.numerics.linear.positive_real import kyp, positive_real
+    from fluidcc.conditions.positive_real import kyp, positive_real
 
     loop = local_loop(at if isinstance(at, Point) else operating_point(net, at))
     if loop.signal != "queueing delay":

@@ -8,8 +8,8 @@ import pytest
 from sympy import Float, Matrix, Min, Symbol, lambdify, log, symbols
 
 import fluidcc as fc
-from fluidcc.analysis.passivity import PassivityReport, UserPassivity, passivity
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
+from fluidcc.conditions.passivity import PassivityReport, UserPassivity, passivity
 from fluidcc.papers.ldcc.undelayed import (
     Storage,
     Undelayed,

@@ -2,8 +2,8 @@
 they give away.
 
 All are about loops F = Gamma l(s) R_f diag(...) R_f^T(-s) with frozen delays;
-`fluidcc.analysis.local` brings a network into that form. Margins are factors by which the gain may
-grow until a condition fails, so that a margin below 1 means that it fails already.
+`fluidcc.conditions.local` brings a network into that form. Margins are factors by which the gain
+may grow until a condition fails, so that a margin below 1 means that it fails already.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
+from fluidcc.conditions.local import LocalLoop, local_loop
 from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ _ABOUT = {
         "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D "
         "+ 2)); for several delays proved by Tian, 'A general stability criterion for congestion "
         "control with diverse communication delays', Automatica 41(7), 2005; the argument in "
-        "short is in fluidcc.analysis.sufficient",
+        "short is in fluidcc.conditions.sufficient",
     ),
     VINNICOMBE: (True, "Vinnicombe, IFAC 2002, with the exact spectral radius"),
     PAGANINI: (True, "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2"),

@@ -8,9 +8,10 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.point import operating_point
-from fluidcc.analysis.sufficient import (
+from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.conditions.local import local_loop
+from fluidcc.conditions.sufficient import (
     Conditions,
     exact_margin,
     lag_gains,
@@ -18,7 +19,6 @@ from fluidcc.analysis.sufficient import (
     passes,
     sufficient_conditions,
 )
-from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.sources import DelayedPrimal, ScalableSource
 from tests.analysis import networks
 

@@ -1,0 +1,1 @@
+"""Conditions for stability from the literature, tested beside the exact verdict; passivity."""
