@@ -67,6 +67,8 @@ GROUPS: dict[str, dict[str, Example]] = {
     "TCP": {
         "Reno": E(link=RED),
         "AIMD": E(),
+        "StaticReno": E(link=RED),
+        "StaticAIMD": E(),
         "CUBIC": E(link=LONG, asks="limit_cycle"),
         "HighSpeed": E(link=RED),
         "HTCP": E(link=SLOW, asks="means"),
@@ -76,6 +78,8 @@ GROUPS: dict[str, dict[str, Example]] = {
         "Binomial": E("fc.Binomial(k=0.5, l=0.5)", "fc.Binomial(k=0, l=1)"),
         "IIAD": E(until="120 s"),
         "SQRT": E(),
+        "StaticIIAD": E(until="120 s"),
+        "StaticSQRT": E(),
         "AIAD": E("fc.AIAD(beta=8)"),
         "AIPD": E("fc.AIPD(beta=5)"),
         "BinomialFluid": E("fc.BinomialFluid(k=0.5, l=0.5)", "fc.BinomialFluid", link=RED),

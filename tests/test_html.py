@@ -49,7 +49,9 @@ def two() -> fc.Network:
 
 
 def jumping() -> fc.Network:
-    return fc.dumbbell([fc.AIMD], {"capacity": "2 Mbit/s", "buffer": "20 packets"}, rtt="50 ms")
+    return fc.dumbbell(
+        [fc.StaticAIMD], {"capacity": "2 Mbit/s", "buffer": "20 packets"}, rtt="50 ms"
+    )
 
 
 @cache

@@ -127,7 +127,7 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, set[str]]]] = [
     (fc.LDCC, "beta", {}),
     (given(fc.count_packets, law=fc.RED, mean=6e3), "law", {"mean": {"wrong unit"},
      "assumed": {"wrong unit"}}),
-    (given(fc.marked_by_bytes, law=fc.Reno), "law", {"mean": {"wrong unit"}}),
+    (given(fc.marked_by_bytes, law=fc.StaticReno), "law", {"mean": {"wrong unit"}}),
     (fc.LDCC.with_utility, "utility", {}),
     (fc.LDCC.parameter, "name", {}),
     (link, "law capacity delay", {"name": NAMES, "buffer": NONE | {"wrong unit", "inf"},
@@ -223,7 +223,8 @@ VALUES: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
     (lambda v: law(out={v: x}), "no output of a source", ["speed", 3]),
     (lambda v: fc.stability_boundary(net(), v), "", ["zeta", "b.eta", 3, None]),
     (lambda v: dde(lags=[v]), r"lags\[0\] .*; give a .*time", [nan, inf, -1.0]),
-    (lambda v: fc.AIMD.averaged(intensity=v), "the intensity", [None, "abc", 10**400, -(10**400)]),
+    (lambda v: fc.StaticAIMD.averaged(intensity=v), "the intensity", [None, "abc", 10**400,
+        -(10**400)]),
     (lambda v: fc.Scenario.load("p1", {"flows.a.params": v}), "params", [np.ones(1), 3]),
     (lambda v: getattr(net(), v)(), "lacks name; give name", ["with_flow", "with_link"]),
     (lambda v: swept(v), "the grid", [3, "beta", []]),
@@ -726,7 +727,7 @@ def test_a_run_that_takes_hours_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("fluidcc.simulation.simulate.pause_after", lambda at: 5)
     says = r"has come to .* of 20 s, and at this pace takes .* hours more; .*smaller until"
     with pytest.warns(errors.FluidccWarning, match=says) as told:
-        fc.simulate(net().with_flow("a", law=fc.AIMD, initial=None), 20)
+        fc.simulate(net().with_flow("a", law=fc.StaticAIMD, initial=None), 20)
     assert (len(told), told[0].filename) == (1, __file__)
 
 

@@ -333,9 +333,10 @@ def static_windows(point: Point) -> tuple[str, ...]:
         f"flow {found[0].names[0]!r} ({found[0].spec.law.name}) sends its window over the round "
         "trip that it hears of, W/RTT, where TCP is clocked by acknowledgements: over a queue "
         "that marks or drops early the verdict and the margins are those of the law, not of TCP "
-        "(of 60 flows of Reno at 3750 packets/s and 0.246 s the critical gain is 6.65e-5 a "
+        "(of 60 flows of StaticReno at 3750 packets/s and 0.246 s the critical gain is 6.65e-5 a "
         "packet; 1.82e-4 in Misra, Gong and Towsley's model with state-dependent round trips, "
-        "and 2.3e-4 with a clock of acknowledgements); compare with packets",
+        "and 2.3e-4 with a clock of acknowledgements); take a law that has one, such as "
+        "fluidcc.Reno, or one of fluidcc.window",
     )
 
 

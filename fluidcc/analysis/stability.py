@@ -81,14 +81,16 @@ def stability(
 
     Notes
     -----
-    Laws of the literature that send a window over the round trip, W/RTT, such as `fluidcc.Reno`,
+    Laws of the literature that send a window over the round trip, W/RTT, such as `StaticReno`,
     are judged as they stand: the rate follows the round trip that the sender hears of, one round
     trip late. Over active queue management that misjudges TCP, and the report says so in its
-    ``warnings``. 60 flows of Reno at 3,750 packets/s, with a round trip of 0.246 s and marks in
-    proportion to the queue, are stable up to 6.65e-5 a packet; in the model of Misra, Gong and
+    ``warnings``. 60 flows of StaticReno at 3,750 packets/s, with a round trip of 0.246 s and marks
+    in proportion to the queue, are stable up to 6.65e-5 a packet; in the model of Misra, Gong and
     Towsley, where the rate follows the queue's round trip at once, up to 1.82e-4; with a clock of
-    acknowledgements up to 2.3e-4. Over RED, the queue of such a run is up to 20 % off that of
-    packets, and its utilisation up to 19 %.
+    acknowledgements, as laws of `fluidcc.window` have it, up to 2.3e-4. Over RED, the queue of such
+    a run is up to 20 % off that of packets, and its utilisation up to 19 %. Where acknowledgements
+    clock the next packets they are part of the loop, and its gain margin is close to 1: how far the
+    gain of a queue may rise is a question for `fluidcc.stability_boundary`.
 
     Examples
     --------

@@ -476,7 +476,7 @@ class Source(Law):
         Examples
         --------
         >>> import fluidcc as fc
-        >>> fc.Reno.static_window, fc.FAST.static_window
+        >>> fc.StaticReno.static_window, fc.Reno.static_window
         (W, None)
         """
         window = self.out["rate"] * RTT / packet

@@ -115,8 +115,8 @@ def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
     Parameters
     ----------
     net : Network
-        One flow of `Reno`, which may stand for N equal ones (a = N packets, b = 1/(2 N)), on one
-        link of `RED`, at rest on its slope, or of `PI`.
+        One flow of `StaticReno`, which may stand for N equal ones (a = N packets, b = 1/(2 N)), on
+        one link of `RED`, at rest on its slope, or of `PI`.
 
     Returns
     -------
@@ -135,9 +135,9 @@ def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
         If the network has another form.
     """
     (flow, *more), (link, *others) = net.flows.values(), net.links.values()
-    if more or others or flow.law.name != "Reno" or link.law.name not in ("RED", "PI"):
+    if more or others or flow.law.name != "StaticReno" or link.law.name not in ("RED", "PI"):
         raise Unsupported(
-            "the published loop is that of one flow of Reno on one link of RED or PI, here "
+            "the published loop is that of one flow of StaticReno on one link of RED or PI, here "
             f"{flow.name!r} ({flow.law.name}) on {link.name!r} ({link.law.name}); see "
             "fluidcc.scenarios['tcp_red'].net"
         )

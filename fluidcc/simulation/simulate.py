@@ -115,7 +115,7 @@ def simulate(
         sends and knows at that time. ``queueing_delay``, ``backlog``, ``arrival_rate``,
         ``throughput``, ``utilisation``, ``link_loss``, ``link_mark``, ``link_drop`` over (time,
         link); ``price`` and ``link_price`` where a link has one. Each law's own states, as
-        ``AIMD_W``, and as ``W`` where one law alone has a state of that name. Units are in the
+        ``AIMD_w``, and as ``w`` where one law alone has a state of that name. Units are in the
         attributes of each variable, solver statistics and warnings in those of the dataset. At the
         instant of a jump a sample shows what holds just after it. The instants of jumps and ticks:
         `fluidcc.metrics.jumps`, `fluidcc.metrics.ticks`, `fluidcc.metrics.breaks`.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 _FILES = {
     "binomial": (
         "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
-        "RateBinomial", "SQRT",
+        "RateBinomial", "SQRT", "StaticIIAD", "StaticSQRT",
     ),
     "cubic": ("CUBIC",),
     "cxtcp": ("CxTCP",),
@@ -29,7 +29,7 @@ _FILES = {
         "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty",
         "ScalableSource", "ScalableTCP",
     ),
-    "reno": ("AIMD", "Reno"),
+    "reno": ("AIMD", "Reno", "StaticAIMD", "StaticReno"),
     "sampled": ("SampledLDCC",),
     "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
     "traffic": ("CBR", "OnOff", "Poisson"),

@@ -2,7 +2,8 @@
 the whole family.
 
 Without loss a window grows by alpha W^-k a round trip; at a loss, at most once a round trip, it
-falls by beta W^l. The automaton is the law; its fluid limit follows with `averaged`, one jump for
+falls by beta W^l. `IIAD` and `SQRT` are clocked by acknowledgements; the others send W/RTT, as
+their papers write. The automaton is the law; its fluid limit follows with `averaged`, one jump for
 each lost packet.
 """
 
@@ -14,11 +15,12 @@ from typing import Any
 from sympy import Eq, Rational, Symbol, symbols
 
 from fluidcc.laws import Jump, Source, Steady, extended
+from fluidcc.sources.windows import acked, w, window
 from fluidcc.symbols import RTT, packet, pi, positive, x_tau
 
 __all__ = [
     "AIAD", "AIPD", "IIAD", "ISCC", "SQRT", "Binomial", "BinomialFluid", "Kelly", "RateAIMD",
-    "RateBinomial",
+    "RateBinomial", "StaticIIAD", "StaticSQRT",
 ]  # fmt: skip
 
 W = positive("W")  # congestion window [packet]
@@ -99,22 +101,33 @@ Binomial = binomial(
     f"{PAPER}, (3); Bansal and Balakrishnan 2001",
     "A window grows by alpha W^-k a round trip, and falls by beta W^l at a loss.",
 )
-IIAD = binomial(
+
+
+def clocked(
+    name: str, k: Any, l: Any, params: Mapping[Symbol, float], ref: str, about: str, *,
+    up: Any = alpha, down: Any = beta, meaning: Mapping[Symbol, str] = _MEANING,
+) -> Source:  # fmt: skip
+    """Make the law of `binomial`, clocked by acknowledgements: each one that tells of no loss adds
+    `up` w^-k/w packets.
+    """
+    return window(
+        name, up * w**-k * (1 - pi) * acked / w, params=params, units=dict.fromkeys(params, "1"),
+        jumps=(Jump(when=pi, reset={w: w - down * w**l}, refractory=RTT),), ref=ref, about=about,
+        meaning=meaning,
+    )  # fmt: skip
+
+
+STATIC = "whose rate is its window over RTT."
+_IIAD = (1, 0, _WINDOW, "Bansal and Balakrishnan 2001: inverse increase, additive decrease")
+_SQRT = (Rational(1, 2), Rational(1, 2), _WINDOW, "Bansal and Balakrishnan 2001: k = l = 1/2")
+IIAD = clocked(
     "IIAD",
-    1,
-    0,
-    _WINDOW,
-    "Bansal and Balakrishnan 2001: inverse increase, additive decrease",
+    *_IIAD,
     "Inverse increase, additive decrease: the binomial control with k = 1 and l = 0.",
 )
-SQRT = binomial(
-    "SQRT",
-    Rational(1, 2),
-    Rational(1, 2),
-    _WINDOW,
-    "Bansal and Balakrishnan 2001: k = l = 1/2",
-    "The binomial control with k = l = 1/2, gentler than AIMD.",
-)
+SQRT = clocked("SQRT", *_SQRT, "The binomial control with k = l = 1/2, gentler than AIMD.")
+StaticIIAD = binomial("StaticIIAD", *_IIAD, f"IIAD {STATIC}")
+StaticSQRT = binomial("StaticSQRT", *_SQRT, f"SQRT {STATIC}")
 AIAD = binomial(
     "AIAD",
     0,

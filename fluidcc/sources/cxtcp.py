@@ -6,7 +6,7 @@ beyond it, so that flows that fill the buffer are met on their own terms, by los
 description leaves open is read as follows: the probability is that of a packet, as if the path
 marked it (which is how such end-to-end emulation of a router is meant); it is `peak` at the
 threshold `turn`, from where it falls linearly to 0 within `fall`. No values are given: the defaults
-are chosen. The fluid is that of Reno, with one backoff for every packet lost or so drawn.
+are chosen. The fluid is that of StaticReno, with one backoff for every packet lost or so drawn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sympy import Eq, Max, Min
 
 from fluidcc.laws import extended
 from fluidcc.sources.binomial import W
-from fluidcc.sources.reno import Reno, a, b
+from fluidcc.sources.reno import StaticReno as Reno
+from fluidcc.sources.reno import a, b
 from fluidcc.sources.windows import change, delta
 from fluidcc.symbols import RTT, Let, pi, positive, x_tau
 

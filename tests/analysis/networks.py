@@ -35,7 +35,7 @@ def in_row(name: str, capacity: float, delay: float, **more: Any) -> dict[str, A
 def full_buffers() -> fc.Network:
     fast = fc.LDCC(w=80e3, beta=0.2)
     long = {
-        "a": {"law": fc.Reno, "access_delay": 0.01},
+        "a": {"law": fc.StaticReno, "access_delay": 0.01},
         "c": fast,
         "push": fc.CBR(rate=0.4e6),
     }
@@ -73,7 +73,7 @@ def dual_prices() -> fc.Network:
 def at_random(seed: int, buffers: str = "") -> fc.Network:
     """Up to three links in a row and three flows; `buffers` "all" full, "some", or RED's marks."""
     rng = np.random.default_rng(seed)
-    net, laws = fc.Network(), [fc.Reno] if buffers == "red" else []
+    net, laws = fc.Network(), [fc.StaticReno] if buffers == "red" else []
     for l in range(int(rng.integers(1, 4))):
         short = buffers == "all" or (buffers == "some" and l % 2 == 0)
         law = fc.RED(T=0.3, min_th=0.01, max_th=0.1) if buffers == "red" else fc.DropTail

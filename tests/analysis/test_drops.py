@@ -34,7 +34,7 @@ def network(first: fc.Link) -> fc.Network:
     net = fc.Network().link("a", first, capacity=C, delay=0.02, buffer=400 * PACKET)
     net.link("b", fc.DropTail, capacity=0.15 * C, delay=0.01)
     path: Any = {"access_delay": 0.01, "return_delay": 0.03, "packet": PACKET}
-    net.flow("near", fc.Reno(a=20, b=0.5 / 20), route=["a"], **path)
+    net.flow("near", fc.StaticReno(a=20, b=0.5 / 20), route=["a"], **path)
     net.flow("far", fc.LDCC(w=0.2e6), route=["a", "b"], **path)
     return net.flow("push", fc.CBR(rate=1e6), route=["a", "b"], access_delay=0.01)
 
@@ -86,7 +86,7 @@ def test_breaking_the_loop_at_links_or_at_flows_is_one(law: fc.Link, below: fc.L
 def test_drops_and_marks_differ_by_what_they_let_in() -> None:
     """Dropped packets do not load the link: c/(1 - p) is sent where RED drops, c where it marks."""
     for law in (RED, fc.RED(min_th=0.02, max_th=0.06, p_max=0.1, T=0.5)):
-        flow = fc.Reno(a=30, b=0.5 / 30)
+        flow = fc.StaticReno(a=30, b=0.5 / 30)
         rest = fc.equilibrium(fc.dumbbell([flow], {"law": law, "capacity": C, "delay": 0.02}))
         p = float((rest.loss if law is RED else rest.mark)[0])
         sent = C / (1 - p) if law is RED else C
@@ -105,7 +105,7 @@ def test_how_the_equilibrium_moves_is_its_difference() -> None:
 def test_frozen_delays_refuse_a_link_that_drops_before_the_end_of_a_route() -> None:
     with pytest.raises(Unsupported, match="'a' loses packets before the end of a route"):
         fc.linearize(network(RED), delays="frozen")
-    alone = fc.dumbbell([fc.Reno], {"law": RED, "capacity": C, "delay": 0.02})
+    alone = fc.dumbbell([fc.StaticReno], {"law": RED, "capacity": C, "delay": 0.02})
     assert fc.linearize(alone, delays="frozen").n_states == 3
 
 
@@ -113,7 +113,7 @@ def test_frozen_delays_refuse_a_link_that_drops_before_the_end_of_a_route() -> N
     ("law", "what"),
     [
         (fc.ECF, "knows more than data carry"),
-        (fc.Reno, "tells sources something past the data"),
+        (fc.StaticReno, "tells sources something past the data"),
     ],
 )
 def test_routers_that_report_say_what_to_do_instead(law: fc.Source, what: str) -> None:

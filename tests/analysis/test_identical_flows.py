@@ -57,7 +57,7 @@ GROUPS: dict[str, Any] = {
     "oscillating": [(fc.LDCC(eta=3), 3, 0.1)],
     "beside another law": [(fc.LDCC, 5, 0.01), (fc.NADA, 1, 0.02)],
     "near and far": [(fc.LDCC, 5, 0.01), (fc.LDCC, 1, 0.04)],
-    "windows over marks": [(fc.Reno, 3, 0.01), (fc.Reno, 2, 0.04)],
+    "windows over marks": [(fc.StaticReno, 3, 0.01), (fc.StaticReno, 2, 0.04)],
     "hearing themselves": [(_hears_itself(15.0, 0.3), 3, 0.01)],
     "unstable together": [(_hears_itself(15.0, 0.9), 3, 0.01)],
     "unstable among themselves": [(_hears_itself(20.0, 0.9), 4, 0.01)],

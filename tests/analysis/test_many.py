@@ -38,7 +38,11 @@ def tandem() -> fc.Network:
 
 
 def windows() -> fc.Network:
-    flows = {"f": fc.Reno, "g": fc.Reno, "h": {"law": fc.Reno, "access_delay": 0.04}}
+    flows = {
+        "f": fc.StaticReno,
+        "g": fc.StaticReno,
+        "h": {"law": fc.StaticReno, "access_delay": 0.04},
+    }
     return fc.dumbbell(flows, {"name": "l", "law": fc.RED, "capacity": 3e6, "delay": 0.01})
 
 

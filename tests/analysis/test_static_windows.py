@@ -61,11 +61,11 @@ def _critical(unstable: Any) -> float:
 
 
 def test_the_critical_gains_are_as_the_report_says() -> None:
-    static = _critical(lambda k: fc.stability(marked(fc.Reno, k)).unstable)
+    static = _critical(lambda k: fc.stability(marked(fc.StaticReno, k)).unstable)
     misra = _critical(lambda k: _misra(k).count_unstable().unstable)
     omega = brentq(lambda w: _clocked(w).imag, 4.0, 10.0)
     found = static, misra, float(_clocked(omega).real)
-    (said,) = fc.stability(marked(fc.Reno, 5e-5)).warnings
+    (said,) = fc.stability(marked(fc.StaticReno, 5e-5)).warnings
     for text in (said, str(fc.stability.__doc__), str(reno.__doc__)):
         figures = re.findall(r"\d\.\d+e-\d", text)
         assert len(figures) == 3
@@ -74,18 +74,18 @@ def test_the_critical_gains_are_as_the_report_says() -> None:
             assert float(figure) == float(f"{value:.{digits}e}")
 
 
-@pytest.mark.parametrize("law", [fc.Reno, fc.BinomialFluid, fc.Reno(a=2.0)])
+@pytest.mark.parametrize("law", [fc.StaticReno, fc.BinomialFluid, fc.StaticReno(a=2.0)])
 def test_static_windows_over_queues_that_mark_are_doubtful(law: fc.Source) -> None:
     report = fc.stability(marked(law, 5e-5))
     (said,) = report.warnings
     assert said.startswith(f"flow 'f0' ({law.name}) sends its window over the round trip that it")
     assert said in repr(report)
     assert "clocked by acknowledgements" in report._repr_html_()
-    assert "it misjudges TCP over queues that mark" in fc.Reno.ref
+    assert "it misjudges TCP over queues that mark" in fc.StaticReno.ref
 
 
 def test_nothing_is_said_of_other_laws_nor_of_other_links() -> None:
     marks = {"law": fc.RED, "capacity": 3e6, "delay": 0.02}
     large = {"capacity": 30e6, "delay": 0.05, "buffer": 3e5}
-    for law, link in ((fc.LDCC, marks), (fc.Kelly, marks), (fc.Reno, large)):
+    for law, link in ((fc.LDCC, marks), (fc.Kelly, marks), (fc.StaticReno, large)):
         assert not fc.stability(fc.dumbbell([law], link)).warnings

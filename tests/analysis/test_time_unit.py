@@ -56,7 +56,7 @@ def told(law: Any, link: Any, unit: float) -> dict[str, Any]:
     ("law", "link"),
     [
         (fc.LDCC, fc.DropTail), (fc.NADA, fc.DropTail), (fc.StaticVegas, fc.DropTail),
-        (fc.FAST, fc.DropTail), (fc.Reno, fc.PI),
+        (fc.FAST, fc.DropTail), (fc.StaticReno, fc.PI),
     ],
 )  # fmt: skip
 def test_nothing_steady_depends_on_the_unit_of_time(law: Any, link: Any) -> None:
@@ -79,7 +79,8 @@ def test_a_boundary_does_not_depend_on_the_unit_of_time() -> None:
     ("law", "link", "within"),
     [
         (fc.StaticVegas, fc.DropTail, 3e-9), (fc.NADA, fc.DropTail, 1e-9),
-        (fc.AIMD, fc.DropTail, 1e-9), (fc.Reno, fc.PI, 1e-9), (fc.GCC, fc.DropTail, 1e-9),
+        (fc.StaticAIMD, fc.DropTail, 1e-9), (fc.StaticReno, fc.PI, 1e-9),
+        (fc.GCC, fc.DropTail, 1e-9),
     ],
 )  # fmt: skip
 def test_a_run_does_not_depend_on_the_unit_of_time(law: Any, link: Any, within: float) -> None:
@@ -129,7 +130,7 @@ def test_a_limit_cycle_does_not_depend_on_the_unit_of_time() -> None:
         net = fc.Network().link(
             "l", fc.DropTail, capacity=3e6 / unit, delay=0.01 * unit, buffer="5 packets"
         )
-        net.flow("f", fc.AIMD, route=["l"], return_delay=0.03 * unit)
+        net.flow("f", fc.StaticAIMD, route=["l"], return_delay=0.03 * unit)
         found: Any = fc.limit_cycle(net)
         queue = found.mean.queueing_delay.item()
         return found.period / unit, found.mean.rate.item() * unit, queue / unit, found.loss.item()
@@ -178,7 +179,7 @@ def test_the_error_of_an_equilibrium_is_a_bound(name: str, unit: float, size: fl
 
 @pytest.mark.parametrize(
     ("law", "link"),
-    [(fc.LDCC, fc.DropTail), (fc.NADA, fc.DropTail), (fc.FAST, fc.DropTail), (fc.Reno, fc.RED)],
+    [*((law, fc.DropTail) for law in (fc.LDCC, fc.NADA, fc.FAST)), (fc.StaticReno, fc.RED)],
 )
 def test_searches_take_the_same_steps_in_any_unit(law: Any, link: Any) -> None:
     """Of a power of two the same bits, too: no constant has a unit."""

@@ -177,7 +177,7 @@ def test_list_says_of_everything_what_it_is(capsys: pytest.CaptureFixture[str]) 
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = dict(line.split(maxsplit=1) for line in lines if line.startswith("  "))
-    assert {"LDCC", "Reno", "DropTail", *fc.scenarios, *claims.papers()} <= {*rows}
+    assert {"LDCC", "StaticReno", "DropTail", *fc.scenarios, *claims.papers()} <= {*rows}
     assert rows["RED"] == fc.RED.about
     assert rows["tour"] == fc.scenarios["tour"].title
 

@@ -114,7 +114,7 @@ def test_the_command_tells_of_doubtful_points(
     """Windows of few packets at the smaller capacity: in the file, and on the terminal."""
     text = 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n'
     file, output = write(tmp_path, text), str(tmp_path / "out.csv")
-    small = SMALL.replace("LDCC", "Reno").replace("delay", 'buffer = "20 kbit"\ndelay')
+    small = SMALL.replace("LDCC", "StaticReno").replace("delay", 'buffer = "20 kbit"\ndelay')
     (tmp_path / "small.toml").write_text(small)
     assert main(["sweep", str(file), "--output", output, "--executor", "serial"]) == 0
     said = capsys.readouterr()

@@ -182,7 +182,9 @@ def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(Unsupported, match="'bottleneck' answers by its queue"):
         different.price_storage()
     with pytest.raises(Unsupported, match="REDDrop.* drops before its queue"):
-        undelayed(fc.dumbbell([fc.Reno], {**link, "law": fc.REDDrop, "buffer": "1 MB"}, rtt=0.05))
+        undelayed(
+            fc.dumbbell([fc.StaticReno], {**link, "law": fc.REDDrop, "buffer": "1 MB"}, rtt=0.05)
+        )
 
 
 Marking = fc.Link("Marking", out={"mark": Min((y / c) ** 4 / 9, 1)})
@@ -242,7 +244,7 @@ def test_what_has_no_such_storage_says_why() -> None:
 
 def test_marks_are_heard_and_conditions_stay_as_they_are() -> None:
     """SymPy would simplify conditions on numbers for minutes, or fail."""
-    for law, link in ((fc.Kelly, fc.RED), (fc.Reno, fc.PI), (fc.StaticVegas, fc.DropTail)):
+    for law, link in ((fc.Kelly, fc.RED), (fc.StaticReno, fc.PI), (fc.StaticVegas, fc.DropTail)):
         given = {"law": link, "capacity": "10 Mbit/s", "buffer": "1 MB"}
         system = undelayed(fc.dumbbell([law] * 2, given, rtt="50 ms"))
         assert max(abs(float(f.subs(system.point))) for f in system.flow.values()) < 1e-12

@@ -97,10 +97,12 @@ def test_a_period_that_falls_is_as_far_from_a_cycle_as_one_that_grows(sign: int)
 
 
 def test_flows_of_different_round_trips_lock_to_one_period() -> None:
-    net = bottleneck(fc.AIMD, fc.AIMD, access_delay=[0.01, 0.02], return_delay=[0.035, 0.045])
+    net = bottleneck(
+        fc.StaticAIMD, fc.StaticAIMD, access_delay=[0.01, 0.02], return_delay=[0.035, 0.045]
+    )
     cycle = fc.limit_cycle(net)
     assert sorted(set(cycle.jumps.of.values)) == ["f0", "f1"]
-    mean, least, most = (d.AIMD_W for d in (cycle.mean, cycle.least, cycle.most))
+    mean, least, most = (d.StaticAIMD_W for d in (cycle.mean, cycle.least, cycle.most))
     np.testing.assert_allclose(least, most / 2, rtol=1e-6)  # each window is halved once
     assert np.all((least < mean) & (mean < most))
     again = fc.limit_cycle(net, rtol=1e-8, tol=1e-7)
@@ -161,7 +163,7 @@ def late_and_small(first: fc.Source, second: fc.Source, **more: Any) -> fc.Netwo
 @pytest.mark.parametrize(
     ("net", "doubts"),
     [
-        (late_and_small(fc.AIMD, PLAIN(tau0=1)).with_flow("b", start=30),
+        (late_and_small(fc.StaticAIMD, PLAIN(tau0=1)).with_flow("b", start=30),
          [r"'b' has never seen .* 40\.\d+ ms"]),
         (late_and_small(PLAIN(tau0=0.002), fc.CBR(rate="19.8 Mbit/s")),
          ["window of flow 'a' is below 3 packets",

@@ -83,7 +83,7 @@ def test_short_buffer_makes_ldcc_loss_driven() -> None:
 @pytest.mark.parametrize("n", [1, 5])
 def test_reno_follows_the_square_root_law(n: int) -> None:
     # a/RTT = b W x pi/packet and x = packet W/RTT: W = sqrt(a/(b pi)).
-    net = with_flows(bottleneck(5e6, buffer="50 packets"), n, fc.Reno)
+    net = with_flows(bottleneck(5e6, buffer="50 packets"), n, fc.StaticReno)
     eq = fc.equilibrium(net)
     window = eq.rate * eq.rtt / 8000
     np.testing.assert_allclose(window**2 * 0.5 * eq.loss, 1, rtol=1e-10)
@@ -94,7 +94,7 @@ def test_reno_follows_the_square_root_law(n: int) -> None:
 
 def test_windows_at_their_floor() -> None:
     # W = sqrt(a/(b pi)) would be less than 1: one packet a round trip overloads the link.
-    net = with_flows(bottleneck(1e5, buffer="1 packet"), 20, fc.Reno(a=0.1))
+    net = with_flows(bottleneck(1e5, buffer="1 packet"), 20, fc.StaticReno(a=0.1))
     eq = fc.equilibrium(net)
     assert all(eq.states[f]["W"] == 1 for f in net.flows)
     np.testing.assert_allclose(eq.rate, 8000 / (0.05 + 0.08), rtol=1e-12)
@@ -121,7 +121,9 @@ def test_random_networks_meet_every_condition(seed: int) -> None:
     for r in range(int(rng.integers(1, 8))):
         T, w = rng.uniform(0.02, 0.3), 10 ** rng.uniform(3.5, 4.5)
         ldcc = fc.LDCC(T=T, w=w, beta=rng.uniform(0.05, 1))
-        law = [ldcc, fc.Reno, fc.CBR(rate=10 ** rng.uniform(4, 5.5)), fc.LDCC][rng.integers(0, 4)]
+        law = [ldcc, fc.StaticReno, fc.CBR(rate=10 ** rng.uniform(4, 5.5)), fc.LDCC][
+            rng.integers(0, 4)
+        ]
         route = [f"l{i}" for i in rng.permutation(links)[: rng.integers(1, links + 1)]]
         net.flow(f"f{r}", law, route=route, access_delay=rng.uniform(0, 0.1))
     check(net, fc.equilibrium(net))

@@ -25,8 +25,8 @@ def test_time_chooses_flows_and_capacities() -> None:
 
 def test_a_window_flow_that_stops_leaves_the_others_as_if_it_had_never_been() -> None:
     net = fc.Network().link("l", fc.RED, capacity="5 Mbit/s", delay="10 ms", buffer="1 Mbit")
-    net.flow("stays", fc.Reno, route=["l"])
-    alone, both = net, net.copy().flow("stops", fc.Reno, route=["l"], stop=5)
+    net.flow("stays", fc.StaticReno, route=["l"])
+    alone, both = net, net.copy().flow("stops", fc.StaticReno, route=["l"], stop=5)
     eq = fc.equilibrium(both)
     assert eq.rate.sel(flow="stops") == 0
     assert eq.rate.sel(flow="stays") == fc.equilibrium(alone).rate.item()
@@ -69,11 +69,14 @@ NONE: dict[str, tuple[fc.Network, str]] = {
         _one(fc.CBR(rate=5e5), capacity=3e5),
         r"link 'l' has 300000 bit/s .* send 500000 bit/s \('CBR0' 500000\); give",
     ),
-    "no buffer": (_one(fc.Reno), r"flow 'Reno0' .* uses losses, but no buffer on l is finite"),
+    "no buffer": (
+        _one(fc.StaticReno),
+        r"flow 'StaticReno0' .* uses losses, but no buffer on l is finite",
+    ),
     "deaf": (_one(fc.PrimalDual), r"'PrimalDual0' .* without limit.*give l .*law with a signal"),
     "deaf, full": (_one(fc.PrimalDual, buffer=1e5), r"without limit.*give l .*law with a signal"),
     # No buffer is asked of a link without a queue.
-    "no queue": (_one(fc.Reno, law=fc.DualLink, capacity=6e6), "give l .*law with a signal"),
+    "no queue": (_one(fc.StaticReno, law=fc.DualLink, capacity=6e6), "give l .*law with a signal"),
 }
 
 
@@ -94,8 +97,8 @@ def test_round_trips_without_delay() -> None:
 
 
 def test_laws_without_rest_are_refused() -> None:
-    with pytest.raises(Unsupported, match=r"flow 'AIMD0' \(AIMD\) has jumps.*Reno"):
-        fc.equilibrium(with_flows(bottleneck(), 1, fc.AIMD))
+    with pytest.raises(Unsupported, match=r"flow 'StaticAIMD0' \(StaticAIMD\) has jumps.*Reno"):
+        fc.equilibrium(with_flows(bottleneck(), 1, fc.StaticAIMD))
     with pytest.raises(Unsupported, match="'OnOff0' sends at random"):
         fc.equilibrium(with_flows(bottleneck(), 1, fc.OnOff))
 
@@ -137,7 +140,7 @@ def assembled() -> fc.Network:
     out.link("m", fc.DropTail, capacity=9e6)
     out.flow("a", fc.LDCC, route=["l", "m"], start=[1, 5], stop=[2, None])
     out.flow("b", fc.CBR, route=["l"], pattern=[(0, 1e6), (3, 2e6)])
-    return out.flow("c", fc.Reno, route=["m"], stop=7)
+    return out.flow("c", fc.StaticReno, route=["m"], stop=7)
 
 
 def test_periods_include_their_start_and_capacities_change_at_their_time() -> None:

@@ -160,7 +160,7 @@ def test_a_round_trip_without_delay_is_only_blamed_where_there_is_one() -> None:
 
 def over_aqm(link: fc.Link, flows: int = 30) -> fc.Network:
     net = fc.Network().link("aqm", link, capacity="30 Mbit/s", delay="20 ms", buffer="400 packets")
-    law = fc.Reno(a=flows, b=0.5 / flows)
+    law = fc.StaticReno(a=flows, b=0.5 / flows)
     return net.flow("tcp", law, route=["aqm"], access_delay="10 ms", packet="1500 B")
 
 

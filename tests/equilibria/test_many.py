@@ -28,7 +28,9 @@ SPANS = {
 def network() -> fc.Network:
     net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="20 ms", buffer="0.5 s")
     net.link("m", fc.DropTail, capacity="2 Mbit/s", delay="5 ms")
-    net.flow("a", fc.LDCC, route=["l", "m"]).flow("b", fc.Reno, route=["l"], access_delay=0.01)
+    net.flow("a", fc.LDCC, route=["l", "m"]).flow(
+        "b", fc.StaticReno, route=["l"], access_delay=0.01
+    )
     return net.flow("u", fc.CBR, route=["m"]).flow("d", fc.LDCC, route=["m"])
 
 
@@ -74,7 +76,7 @@ def test_round_trips_are_scaled() -> None:
 def test_marks_prices_and_sampled_laws() -> None:
     net = fc.Network().link("l", fc.DualLink, capacity=2.5e6, delay=0.01)
     net.link("r", fc.RED, capacity=3e6, delay=0.02).flow("a", fc.PrimalDual, route=["l", "r"])
-    net.flow("s", fc.SampledLDCC, route=["r"]).flow("b", fc.Reno, route=["r"])
+    net.flow("s", fc.SampledLDCC, route=["r"]).flow("b", fc.StaticReno, route=["r"])
     both(net, {"l.capacity": np.linspace(1e6, 3e6, 4), "r.capacity": np.linspace(2e6, 6e6, 4)})
 
 

@@ -31,7 +31,9 @@ def test_the_penalty_of_ldcc_is_what_it_wants_per_rate() -> None:
 @pytest.mark.parametrize("link", [fc.RED, fc.PI, fc.REDDrop], ids=lambda law: law.name)
 def test_named_values_of_links_are_finite(link: fc.Link) -> None:
     net = fc.Network().link("l", link, capacity=5e6, delay=0.02, buffer=1e6)
-    eq = fc.equilibrium(net.flow("a", fc.Reno, route=["l"]).flow("b", fc.Reno, route=["l"]))
+    eq = fc.equilibrium(
+        net.flow("a", fc.StaticReno, route=["l"]).flow("b", fc.StaticReno, route=["l"])
+    )
     assert np.isfinite([*eq.lets("l").values(), *eq.lets("a").values()]).all()
     assert eq.lets("a") == eq.lets("b")
 

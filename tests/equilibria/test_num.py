@@ -87,8 +87,8 @@ def test_unbounded_names_the_flow() -> None:
 
 
 def test_flows_without_utility_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="flow 'tcp' .*Reno.* has no utility"):
-        fc.num.solve(lot(1).flow("tcp", fc.Reno, route=["l0"]))
+    with pytest.raises(InvalidInput, match="flow 'tcp' .*StaticReno.* has no utility"):
+        fc.num.solve(lot(1).flow("tcp", fc.StaticReno, route=["l0"]))
     with pytest.raises(Unsupported, match="flow 'burst' sends at random"):
         fc.num.solve(lot(1).flow("burst", fc.OnOff, route=["l0"]))
 

@@ -12,7 +12,7 @@ from fluidcc.equilibria.many import system_of
 from fluidcc.network.wired import Wired
 from tests.some_laws import reference
 
-NAMES = ("LDCC", "Reno", "StaticFAST", "Vegas", "NADA", "LEDBAT", "Kelly", "CxTCP")
+NAMES = ("LDCC", "StaticReno", "StaticFAST", "Vegas", "NADA", "LEDBAT", "Kelly", "CxTCP")
 RESTING = [getattr(fc, name) for name in NAMES]
 TOLERANCE = 1e-6
 

@@ -20,7 +20,7 @@ from fluidcc.base.errors import LawError
 from fluidcc.laws import Jump, Law, Link, Source, Tick
 from fluidcc.links import DropTail
 from fluidcc.network import Network
-from fluidcc.sources import AIMD, CBR, LDCC, OnOff, PrimalDual, Reno
+from fluidcc.sources import CBR, LDCC, OnOff, PrimalDual, StaticAIMD, StaticReno
 from fluidcc.symbols import RTT, Let, c, e, e_b, edot, packet, pi, unfold, x_tau, y
 from tests.some_laws import all_laws
 
@@ -130,14 +130,17 @@ LINKS: list[tuple[dict[str, Any], str]] = [
 OTHERS: list[tuple[Callable[[], Law], str]] = [
     (lambda: Source(""), "the name of a law is .*; give a line of text"),
     (lambda: replace(LDCC, flow={x: betta * x / RTT}), "betta in .*did you mean beta"),
-    (lambda: replace(AIMD, out={"rate": AIMD.states[0] / RTT}), "has unit 1/s, wanted bit/s"),
+    (
+        lambda: replace(StaticAIMD, out={"rate": StaticAIMD.states[0] / RTT}),
+        "has unit 1/s, wanted bit/s",
+    ),
     (lambda: LDCC.with_utility(-w * log(x)), "is not increasing at x ="),
     (lambda: LDCC.with_utility(x**2 / w), "is not strictly concave at x ="),
     (lambda: LDCC.with_utility(stray * log(x)), "Z in "),
     (lambda: LDCC.with_utility(eta * log(x)), r"it adds .*s/bit"),
-    (lambda: Reno.with_utility(w * log(x)), "maximises no utility"),
+    (lambda: StaticReno.with_utility(w * log(x)), "maximises no utility"),
     (lambda: LDCC.averaged(intensity=pi / RTT), "has no jumps"),
-    (lambda: AIMD.averaged(intensity=x_tau * pi), "flow of W mixes units"),
+    (lambda: StaticAIMD.averaged(intensity=x_tau * pi), "flow of W mixes units"),
     (lambda: LDCC(betta=1), "no parameter 'betta': did you mean beta"),
     (lambda: CBR(gain=1), "CBR has no parameter 'gain'"),
     (lambda: LDCC(eta=0), "LDCC: parameter eta is 0, but must be positive"),
@@ -211,12 +214,12 @@ def test_new_parameter_values() -> None:
 
 
 def test_averaged_aimd_is_misra_gong_towsley() -> None:
-    (W,) = AIMD.states
-    a, b = AIMD.params
+    (W,) = StaticAIMD.states
+    a, b = StaticAIMD.params
     published = a / (e + e_b) - b * W * x_tau * pi / packet
-    assert simplify(unfold(Reno.flow[W]) - published) == 0
-    assert Reno.jumps == ()
-    assert Reno.lower == {W: 1}
+    assert simplify(unfold(StaticReno.flow[W]) - published) == 0
+    assert StaticReno.jumps == ()
+    assert StaticReno.lower == {W: 1}
 
 
 def test_other_utility() -> None:

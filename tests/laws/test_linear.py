@@ -9,7 +9,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws import Law
 from fluidcc.laws.linear import active_modes, at_rest, branch_function, slope, standing
 from fluidcc.papers.model import proof
-from fluidcc.sources import LDCC, Reno, SampledLDCC
+from fluidcc.sources import LDCC, SampledLDCC, StaticReno
 from fluidcc.symbols import RTT, c, e, e_b, edot, packet, pi, plain, price, unfold, x_tau, y
 from tests.some_laws import all_laws, random_values, reference
 
@@ -69,17 +69,17 @@ def test_reno_has_the_coefficients_of_hollot_misra_towsley_gong() -> None:
     """INFOCOM 2001, (5): W0^2 p0 = 2 and dW' = -(N/(R^2 C)) (dW + dW_R) - (R C^2/(2 N^2)) dp,
     less queue terms, with W0 = R C/N; x_tau = packet W_R/R is a signal of its own.
     """
-    (W,), (a, b) = Reno.states, Reno.params
-    rest = at_rest(Reno, eliminate=pi)
+    (W,), (a, b) = StaticReno.states, StaticReno.params
+    rest = at_rest(StaticReno, eliminate=pi)
     assert proof(Eq(rest.values[pi], a / (b * W**2))).status == "proved"
     half = {a: 1, b: 1 / unfold(2)}
-    own, by_mark = rest.A[0, 0].subs(half), rest.B[0, Reno.inputs.index(pi)].subs(half)
-    delayed = (rest.B[0, Reno.inputs.index(x_tau)] * packet / (e + e_b)).subs(half)
+    own, by_mark = rest.A[0, 0].subs(half), rest.B[0, StaticReno.inputs.index(pi)].subs(half)
+    delayed = (rest.B[0, StaticReno.inputs.index(x_tau)] * packet / (e + e_b)).subs(half)
     assert simplify(own + 1 / (W * (e + e_b))) == 0  # N/(R^2 C) = 1/(W0 R)
     assert simplify(delayed - own) == 0
     assert simplify(by_mark + W**2 / (2 * (e + e_b))) == 0  # R C^2/(2 N^2)
     assert proof(Eq(rest.A[0, 0], -a / (W * rest.put(RTT)))).status == "proved"
-    assert proof(Eq(rest.D[0, Reno.inputs.index(pi)], 0))
+    assert proof(Eq(rest.D[0, StaticReno.inputs.index(pi)], 0))
 
 
 def test_a_power_with_a_symbol_as_exponent_has_a_slope_at_zero() -> None:
@@ -133,5 +133,5 @@ def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(Unsupported, match="no branch"):
         at_rest(fc.LDCC, given={pi: 0, e: 0, symbols("T", positive=True): 1})
     with pytest.raises(InvalidInput, match="no output 'speed'"):
-        at_rest(fc.Reno, eliminate=pi).transfer("speed", e, s)
-    assert {x_tau, packet} <= set(fc.Reno.inputs)
+        at_rest(fc.StaticReno, eliminate=pi).transfer("speed", e, s)
+    assert {x_tau, packet} <= set(fc.StaticReno.inputs)

@@ -10,7 +10,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source, Steady
 from fluidcc.laws.prove import Proof, Verdict, prove
 from fluidcc.laws.steady import standstills
-from fluidcc.sources import LDCC, PrimalDual, Reno
+from fluidcc.sources import LDCC, PrimalDual, StaticReno
 from fluidcc.symbols import RTT, e, pi
 from tests.some_laws import all_laws
 
@@ -139,8 +139,8 @@ def test_ldcc_stands_still_only_above_its_threshold() -> None:
 
 
 def test_reno_stands_still_where_hollot_and_others_linearise() -> None:
-    (still,) = standstills(Reno, Reno.claims["square-root law"])
-    (W,), (a, b) = Reno.states, Reno.params
+    (still,) = standstills(StaticReno, StaticReno.claims["square-root law"])
+    (W,), (a, b) = StaticReno.states, StaticReno.params
     assert still.values[a] == W**2 * b * pi
 
 

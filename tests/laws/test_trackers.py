@@ -24,7 +24,7 @@ def test_windows_keep_account_of_the_round_trip_and_of_what_is_under_way() -> No
         "F": Account(Integer(0), 1 / packet),
     }
     assert accounts(fc.StaticFAST) == {"delta": Account(Integer(1), Integer(0))}
-    assert accounts(fc.LDCC) == accounts(fc.Reno) == {}
+    assert accounts(fc.LDCC) == accounts(fc.StaticReno) == {}
 
 
 def network(law: fc.Source, flows: int = 1, rtt: float = 0.1) -> fc.Network:
@@ -98,11 +98,11 @@ def test_trackers_are_reported_and_the_roots_of_their_accounts_left_out() -> Non
 
 
 def test_laws_of_equal_structure_go_together() -> None:
-    laws = [fc.LDCC, fc.Reno, fc.LDCC(T=0.2), fc.LDCC(T=0.2), fc.PrimalDual]
+    laws = [fc.LDCC, fc.StaticReno, fc.LDCC(T=0.2), fc.LDCC(T=0.2), fc.PrimalDual]
     assert grouped(laws) == [[0, 2, 3], [1], [4]]
 
 
 def test_unsteady_laws_are_refused() -> None:
     refuse_unsteady(fc.LDCC, "flow 'a'")
     with pytest.raises(Unsupported, match="flow 'a' .*jumps"):
-        refuse_unsteady(fc.AIMD, "flow 'a'")
+        refuse_unsteady(fc.StaticAIMD, "flow 'a'")

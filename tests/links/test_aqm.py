@@ -27,7 +27,7 @@ def tcp(
     path = {"capacity": C, "delay": trip / 2, "buffer": 4000 * PACKET}
     net = fc.Network().link("l", law, initial=initial.get("l"), **path)
     window = {"W": initial["tcp"]["W"] * push} if initial else None
-    reno = fc.Reno(a=flows, b=0.5 / flows)
+    reno = fc.StaticReno(a=flows, b=0.5 / flows)
     return net.flow("tcp", reno, route=["l"], return_delay=trip / 2, packet=PACKET, initial=window)
 
 

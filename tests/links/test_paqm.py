@@ -42,7 +42,7 @@ def test_an_idle_link_marks_nothing() -> None:
 
 def test_marks_slow_tcp_down_before_the_buffer_is_full() -> None:
     net = fc.Network().link("l", fc.PAQM, capacity=30e6, delay=0.1, buffer=3.2e6)
-    net.flow("tcp", fc.Reno(a=60, b=0.5 / 60), route=["l"], return_delay=0.1)
+    net.flow("tcp", fc.StaticReno(a=60, b=0.5 / 60), route=["l"], return_delay=0.1)
     ds = fc.simulate(net, 60, samples=6001)
     assert float(ds.lost[-1, 0]) == 0
     assert 0.04 < float(ds.queueing_delay.max()) < 0.8 * 3.2e6 / 30e6

@@ -38,7 +38,7 @@ def test_kinds_are_found_by_value() -> None:
     given: list[dict[str, Any]] = [
         {}, {"access_delay": "0 ms"}, {"law": fc.LDCC(beta="0.1")}, {"packet": 8000.0},  # the same
         {"law": fc.LDCC(beta=0.2)}, {"access_delay": 0.01}, {"return_delay": 0.02},
-        {"packet": 4000}, {"start": 1}, {"initial": {"x": 5e5}}, {"law": fc.Reno},
+        {"packet": 4000}, {"start": 1}, {"initial": {"x": 5e5}}, {"law": fc.StaticReno},
     ]  # fmt: skip
     for i, what in enumerate(given):
         net.flow(f"f{i}", **{"law": fc.LDCC, "route": ["l"], **what})
@@ -76,7 +76,7 @@ def test_what_is_set_of_some_parts_them() -> None:
     ("law", "link"),
     [
         *((law, fc.DropTail) for law in (fc.LDCC, fc.FAST, fc.NADA)),
-        *((law, fc.RED) for law in (fc.Reno, fc.StaticFAST)),
+        *((law, fc.RED) for law in (fc.StaticReno, fc.StaticFAST)),
         (fc.PrimalDual, fc.DualLink),
     ],
     ids=lambda law: law.name,

@@ -86,7 +86,9 @@ def test_parking_lot_refuses() -> None:
 def test_two_queues_share_by_the_flows_that_are_on() -> None:
     """From the instant of a start to that of a stop; a queue of none has next to nothing."""
     udp = {"law": fc.CBR, "start": 10, "stop": 20}
-    net = fc.two_queues([udp], [fc.Reno, {"law": fc.Reno, "start": 10}], {"capacity": 3e7}, {})
+    net = fc.two_queues(
+        [udp], [fc.StaticReno, {"law": fc.StaticReno, "start": 10}], {"capacity": 3e7}, {}
+    )
     shares = {name: [link.capacity, *link.schedule] for name, link in net.links.items()}
     assert shares["udp"] == [30.0, (10.0, pytest.approx(1e7)), (20.0, 30.0)]
     assert shares["tcp"] == [3e7, (10.0, pytest.approx(2e7)), (20.0, 3e7)]

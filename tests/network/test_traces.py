@@ -163,7 +163,9 @@ def test_what_cannot_be_an_outage_is_refused() -> None:
 
 def test_a_measured_link_runs(tmp_path: Path) -> None:
     file = trace(tmp_path, "0,3e6\n2,0\n2.3,1e6\n4,3e6\n")
-    net = fc.dumbbell([fc.Reno] * 2, {"capacity": fc.read_trace(file), "buffer": "300 ms"}, "50 ms")
+    net = fc.dumbbell(
+        [fc.StaticReno] * 2, {"capacity": fc.read_trace(file), "buffer": "300 ms"}, "50 ms"
+    )
     run = fc.simulate(net, 20)
     sent = float(run.throughput.isel(link=0).integrate("time"))
     assert 0.5 < sent / (2 * 3e6 + 1.7 * 1e6 + 16 * 3e6) <= 1

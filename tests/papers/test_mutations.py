@@ -37,8 +37,9 @@ from fluidcc.papers.ldcc.common import series as slow
 from fluidcc.papers.ldcc.model import _final as last_of
 from fluidcc.papers.ldcc.model import parking
 from fluidcc.papers.ldcc.passivity import paper_storage as storage
-from fluidcc.sources import GCC, LDCC, NADA, Reno
+from fluidcc.sources import GCC, LDCC, NADA
 from fluidcc.sources import DelayAIMD as beside
+from fluidcc.sources import StaticReno as Reno
 from fluidcc.symbols import RTT, c, e, e_b, edot, pi, unfold, y
 from tests.papers.test_claims import WANTED
 

@@ -18,9 +18,9 @@ DROPTAIL, RED, PI, PAQM = range(4)
 FLOW_LAWS: dict[str, Any] = {
     "CBR": (CBR, (5e5,), ()),
     "LDCC": (LDCC, (20e3, 0.1, 0.1, 0.4), (1e5,)),  # w, beta, T, eta
-    "Reno": (RENO, (1.0, 0.5), (1.0,)),
-    "AIMD": (WINDOW, (0.0, 1.0, 1.0, 0.5, 1.0), (1.0,)),  # k, l, alpha, beta, unit
-    "SQRT": (WINDOW, (0.5, 0.5, 1.0, 0.5, 1.0), (1.0,)),
+    "StaticReno": (RENO, (1.0, 0.5), (1.0,)),
+    "StaticAIMD": (WINDOW, (0.0, 1.0, 1.0, 0.5, 1.0), (1.0,)),  # k, l, alpha, beta, unit
+    "StaticSQRT": (WINDOW, (0.5, 0.5, 1.0, 0.5, 1.0), (1.0,)),
     "RateAIMD": (RATE, (0.0, 1.0, 1.0, 0.5, 1e5, 0.1), (1e5,)),  # and R
     "RateBinomial": (RATE, (0.0, 1.0, 1.0, 0.5, 1e5, 0.1), (1e5,)),
     "Vegas": (VEGAS, (2.0, 0.05), (10.0, 0.0, 0.0, 0.0)),  # alpha, pace; w, delta, paced, F

@@ -24,12 +24,12 @@ CASES = list(product(links.__all__, combinations_with_replacement(sources.__all_
 # millisecond. The tolerance from which on all finer ones agree. That of HTCP beside the other two
 # hangs on p = 4e-10 at 1.622 s.
 GRAZING = {
-    ("PI", ("AIAD", "IIAD")): 1e-7,
+    ("PI", ("AIAD", "StaticIIAD")): 1e-7,
     ("PI2", ("Binomial", "SlowStartAIMD")): 1e-7,
     ("PIEDrop", ("SlowStartAIMD", "SlowStartTFRC")): 1e-7,
     ("PI", ("HTCP", "RateAIMD")): 1e-8,
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
-    ("PI", ("IIAD", "Vegas")): 1e-9,
+    ("PI", ("StaticIIAD", "Vegas")): 1e-9,
 }
 # The first fills the link to the last bit: rounding decides whether there is a queue, and so what
 # the other finds.
@@ -40,8 +40,8 @@ BRIMFUL = {("PI2Drop", ("FramedECF", "NADA"))}
 GROWING = {
     "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CUBIC", "CxTCP", "DCCP",
     "DelayAIMD", "ECF", "FAST", "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF",
-    "PrintedDelayAIMD", "SlowStartAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticFAST",
-    "StaticVegas", "Vegas",
+    "PrintedDelayAIMD", "SlowStartAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticAIMD",
+    "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip
 STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
 SLOW_STARTS = {"SlowStartAIMD", "SlowStartTFRC"}

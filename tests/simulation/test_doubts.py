@@ -1,6 +1,7 @@
 """What a run says of itself: jumps at any ratio of marks, flows that go on though most is lost."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 from sympy import Heaviside, symbols
@@ -19,23 +20,22 @@ def dumbbell(*laws: fc.Source, link: fc.Link = fc.DropTail, buffer: str = "10 ms
 
 
 @pytest.mark.parametrize("link", [fc.RED, fc.PI, fc.PAQM, fc.REDDrop], ids=lambda law: law.name)
-@pytest.mark.parametrize("law", [fc.AIMD, fc.HTCP, fc.TFRC, fc.marked_by_bytes(fc.IIAD)])
+@pytest.mark.parametrize(
+    "law", [fc.StaticAIMD, fc.HTCP, fc.TFRC, fc.marked_by_bytes(fc.StaticIIAD)]
+)
 def test_a_jump_at_any_ratio_is_warned_of(law: fc.Source, link: fc.Link) -> None:
     says = rf"'flow1' \({law.name}\) jumps once a round trip .* 'bottleneck' \({link.name}\)"
     with pytest.warns(FluidccWarning, match=says):
         fc.simulate(dumbbell(law, link=link), 0.1)
 
 
-HALF = fc.Jump(when=pi - 0.5, reset={s: s / 2 for s in fc.AIMD.states}, refractory=1)
-DEAF_TO_LITTLE = fc.Source(
-    "Half", dict(fc.AIMD.flow), dict(fc.AIMD.out), dict(fc.AIMD.params), dict(fc.AIMD.units),
-    dict(fc.AIMD.lower), initial=dict(fc.AIMD.initial), jumps=(HALF,),
-)  # fmt: skip
+HALF = fc.Jump(when=pi - 0.5, reset={s: s / 2 for s in fc.StaticAIMD.states}, refractory=1)
+DEAF_TO_LITTLE = replace(fc.StaticAIMD, name="Half", jumps=(HALF,))
 
 
 @pytest.mark.parametrize(
     ("law", "link"),
-    [(fc.AIMD, fc.DropTail), (fc.AIMD, STEP), (fc.Reno, fc.PI), (fc.DCCP, fc.RED),
+    [(fc.StaticAIMD, fc.DropTail), (fc.StaticAIMD, STEP), (fc.StaticReno, fc.PI), (fc.DCCP, fc.RED),
      (fc.GCC, fc.RED), (DEAF_TO_LITTLE, fc.RED)],
 )  # fmt: skip
 def test_no_other_jump_is(law: fc.Source, link: fc.Link) -> None:
@@ -52,7 +52,7 @@ def test_no_other_jump_is(law: fc.Source, link: fc.Link) -> None:
     ids=lambda value: getattr(value, "name", ""),
 )  # fmt: skip
 def test_who_goes_on_though_most_is_lost_is_named(law: fc.Source, says: str) -> None:
-    said = fc.simulate(dumbbell(law, fc.Reno), 60).attrs["warnings"]
+    said = fc.simulate(dumbbell(law, fc.StaticReno), 60).attrs["warnings"]
     assert says in said
     assert bool(says) == ("flow1" in said)
 
@@ -60,7 +60,7 @@ def test_who_goes_on_though_most_is_lost_is_named(law: fc.Source, says: str) -> 
 def test_ledbat_and_reno_share_a_link_whose_buffer_is_below_the_target() -> None:
     """RFC 6817, Section 2.4.2: half the window at a loss, once a round trip."""
     link = {"capacity": "100 Mbit/s", "buffer": "40 ms"}
-    run = fc.simulate(fc.dumbbell([fc.LEDBAT, fc.Reno], link, rtt="50 ms"), 300)
+    run = fc.simulate(fc.dumbbell([fc.LEDBAT, fc.StaticReno], link, rtt="50 ms"), 300)
     mean = run.rate[-300:].mean("time") / 1e6
     assert 90 < float(mean.sum()) < 101
     assert 30 < float(mean[0]) < 70

@@ -26,7 +26,7 @@ from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.workspace import Workspace
-from fluidcc.sources import CBR, LDCC, PrimalDual, Reno
+from fluidcc.sources import CBR, LDCC, PrimalDual, StaticReno
 from tests.compiled import called
 from tests.hybrid_laws import BACK, aimd, alone, sampled
 
@@ -48,8 +48,8 @@ def two_hops() -> Network:
 
 def mixed() -> Network:
     net = Network().link("l", DropTail, capacity=3e6, delay=0.02, buffer=5e5)
-    net.flow("reno", Reno, route=["l"], start=0)
-    net.flow("late", Reno, route=["l"], access_delay=0.01, start=1)
+    net.flow("reno", StaticReno, route=["l"], start=0)
+    net.flow("late", StaticReno, route=["l"], access_delay=0.01, start=1)
     net.flow("ldcc", LDCC, route=["l"], start=0)
     net.flow("udp", CBR(rate=4e5), route=["l"], start=0)
     net.flow("bursts", CBR, route=["l"], pattern=[(0, 1e5), (2, 6e5), (3, 2e5)], start=0)
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Callable[[], Network], str]] = {
     "full buffer": (lambda: one_link(2.1e5), "fifo"),
     "two hops, fifo": (two_hops, "fifo"),
     "two hops, frozen": (two_hops, "frozen"),
-    "Reno, LDCC and CBR": (mixed, "fifo"),
+    "StaticReno, LDCC and CBR": (mixed, "fifo"),
     "three together, one alone": (crowd, "frozen"),
     "prices": (prices, "fifo"),
 }
@@ -191,7 +191,7 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
 def drops() -> Network:
     net = Network().link("a", fc.REDDrop(T=0.1), capacity=1e6, delay=0.01)
     net.link("b", DropTail, capacity=0.8e6, delay=0.01).flow("f", CBR(rate=1.1e6), route=["a", "b"])
-    return net.flow("g", Reno, route=["a"], access_delay=0.01)
+    return net.flow("g", StaticReno, route=["a"], access_delay=0.01)
 
 
 def with_jumps() -> Network:

@@ -16,7 +16,7 @@ from fluidcc.links import DropTail
 from fluidcc.metrics import jumps
 from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import AIMD, CBR, IIAD, SQRT
+from fluidcc.sources import CBR, StaticAIMD, StaticIIAD, StaticSQRT
 from fluidcc.symbols import RTT, pi, x_tau
 from tests.hybrid_laws import (
     BACK,
@@ -78,7 +78,7 @@ def test_the_queue_empties_and_fills_between_jumps() -> None:
 def test_windows_cycle_as_the_integral_of_the_window_says() -> None:
     """Over hardly a buffer the RTT is constant: W^(k+1)/(k+1) grows by alpha a round trip."""
     trip = DELAY + BACK
-    for law, k, l in ((AIMD, 0, 1), (IIAD, 1, 0), (SQRT, 0.5, 0.5)):
+    for law, k, l in ((StaticAIMD, 0, 1), (StaticIIAD, 1, 0), (StaticSQRT, 0.5, 0.5)):
         net = alone(law, 1e-4, return_delay=BACK, initial={"W": 80})
         ds = simulate(net, 60, rtol=1e-10, atol=1e-13)
         packet = net.flows["f"].packet
@@ -229,9 +229,9 @@ def test_a_refractory_time_that_is_none_is_refused() -> None:
 
 
 def test_a_reset_stays_within_bounds() -> None:
-    net = alone(AIMD(b=0.9), 1e3, initial={"W": 60})
+    net = alone(StaticAIMD(b=0.9), 1e3, initial={"W": 60})
     net.flow("u", CBR(rate=9.9 * MBIT), route=["l"], start=0)
     times = jumps(simulate(net, 5)).time.values
     assert len(times) > 2
     after = simulate(net, 5, t_eval=times[2:] + 1e-9)
-    np.testing.assert_allclose(after.AIMD_W.sel(flow="f"), 1.0, atol=1e-6)
+    np.testing.assert_allclose(after.StaticAIMD_W.sel(flow="f"), 1.0, atol=1e-6)

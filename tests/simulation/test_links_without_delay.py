@@ -8,7 +8,9 @@ import pytest
 import fluidcc as fc
 
 
-def _two(first: Any, capacities: Any, law: Any = fc.AIMD, flows: Any = 1, buffer: Any = 2e5) -> Any:
+def _two(
+    first: Any, capacities: Any, law: Any = fc.StaticAIMD, flows: Any = 1, buffer: Any = 2e5
+) -> Any:
     net = fc.Network()
     for k, (delay, capacity) in enumerate(zip((first, 0.005), capacities, strict=True)):
         net.link(f"l{k}", fc.DropTail, capacity=capacity, delay=delay, buffer=buffer)
@@ -25,7 +27,7 @@ def _one(law: Any, capacity: Any, delay: Any = 0.005, back: Any = 0.06) -> Any:
 def test_a_link_without_delay_that_is_never_full_changes_nothing() -> None:
     """A jump at the source reaches the second, full link at once."""
     both = fc.simulate(_two(0.0, (4.2e6, 1.85e6)), 15, engine="array", rtol=1e-9, atol=1e-12)
-    alone = fc.simulate(_one(fc.AIMD, 1.85e6), 15, engine="array", rtol=1e-9, atol=1e-12)
+    alone = fc.simulate(_one(fc.StaticAIMD, 1.85e6), 15, engine="array", rtol=1e-9, atol=1e-12)
     assert both.attrs["jumps"] == alone.attrs["jumps"] >= 4
     times = [fc.metrics.jumps(run).time.values for run in (both, alone)]
     assert times[0] == pytest.approx(times[1], abs=1e-7)
@@ -38,7 +40,7 @@ def test_a_link_without_delay_that_is_never_full_changes_nothing() -> None:
 
 @pytest.mark.parametrize("delays", ["fifo", "frozen"])
 @pytest.mark.parametrize("capacities", [(4e6, 3e6), (3e6, 4e6)])
-@pytest.mark.parametrize("law", ["AIMD", "GCC", "LDCC"])
+@pytest.mark.parametrize("law", ["StaticAIMD", "GCC", "LDCC"])
 def test_what_leaves_a_link_without_delay_enters_the_next(
     law: Any, capacities: Any, delays: Any
 ) -> None:
@@ -91,7 +93,7 @@ def test_a_source_that_hears_through_states_needs_no_delay(law: Any) -> None:
         assert runs[0][name].values[-1] == pytest.approx(runs[1][name].values[-1], rel=1e-6, abs=1)
 
 
-@pytest.mark.parametrize("law", ["Reno", "LDCC", "FAST"])
+@pytest.mark.parametrize("law", ["StaticReno", "LDCC", "FAST"])
 def test_a_source_that_hears_itself_at_once_or_divides_by_the_round_trip_is_refused(
     law: Any,
 ) -> None:

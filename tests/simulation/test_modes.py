@@ -19,7 +19,7 @@ def mixed(link: fc.Link, law: fc.Source) -> fc.Network:
     return fc.dumbbell(flows, {"name": "l", "law": link, "capacity": C, "delay": 0.03})
 
 
-MANY = fc.Reno(a=30, b=0.5 / 30)  # thirty flows as one
+MANY = fc.StaticReno(a=30, b=0.5 / 30)  # thirty flows as one
 
 
 def test_rates_go_as_the_length_by_packets_and_as_its_root_by_bytes() -> None:

@@ -97,7 +97,7 @@ def test_cut_where_the_law_reads_its_own_past_and_links_have_prices() -> None:
     pattern = {"kind": "poisson", "mean_rate": 1e6, "interval": 0.3}
     net.flow("b", fc.CBR(rate=5e5), route=["q"], pattern=pattern)
     agree(*cut(net, 3.0, 8.0), most=2e-7)
-    net = dumbbell(buffer=2e5).flow("r", fc.Reno, route=["l"], initial={"W": 4.0})
+    net = dumbbell(buffer=2e5).flow("r", fc.StaticReno, route=["l"], initial={"W": 4.0})
     agree(*cut(net, 4.0, 8.0), most=3e-7)
 
 
@@ -214,7 +214,9 @@ def test_ticks_and_refractory_times_go_on(end: float) -> None:
         initial={rate: 1e5}, ticks=(fc.Tick(every, {rate: 1.05 * rate}),),
     )  # fmt: skip
     net = fc.Network().link("l", fc.DropTail, capacity=1e7, delay=0.025, buffer=3e5)
-    net.flow("a", fc.AIMD, route=["l"]).flow("b", sampled, route=["l"], access_delay=0.01, start=0)
+    net.flow("a", fc.StaticAIMD, route=["l"]).flow(
+        "b", sampled, route=["l"], access_delay=0.01, start=0
+    )
     whole, first = (fc.simulate(net, stop, rtol=1e-9, atol=1e-12) for stop in (12.0, end))
     second = fc.simulate(net, 12.0, rtol=1e-9, atol=1e-12, restart=first)
     for of, size in ((fc.metrics.jumps, 3), (fc.metrics.ticks, 23)):

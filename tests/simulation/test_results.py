@@ -19,7 +19,9 @@ q, x, at = nonnegative("q"), positive("x"), positive("at")
 
 
 def hybrid() -> fc.Network:
-    return fc.dumbbell({"a": fc.AIMD, "b": fc.AIMD, "c": fc.NADA8698}, LINK, rtt="60 ms")
+    return fc.dumbbell(
+        {"a": fc.StaticAIMD, "b": fc.StaticAIMD, "c": fc.NADA8698}, LINK, rtt="60 ms"
+    )
 
 
 def _scipy(run: xr.Dataset, path: Path) -> xr.Dataset:
@@ -124,10 +126,12 @@ def test_marks_and_losses_of_flows_are_apart(delays: str) -> None:
 
 
 def test_states_have_their_own_names_where_these_are_one_laws() -> None:
-    run = fc.simulate(fc.dumbbell([fc.AIMD, fc.Reno, fc.NADA], LINK, rtt="60 ms"), 1.0, samples=3)
-    assert [name in run for name in ("AIMD_W", "Reno_W", "W")] == [True, True, False]
-    alone = fc.simulate(fc.dumbbell([fc.AIMD, fc.CBR], LINK, rtt="60 ms"), 1.0, samples=3)
-    np.testing.assert_array_equal(alone.W, alone.AIMD_W)
+    run = fc.simulate(
+        fc.dumbbell([fc.StaticAIMD, fc.StaticReno, fc.NADA], LINK, rtt="60 ms"), 1.0, samples=3
+    )
+    assert [name in run for name in ("StaticAIMD_W", "StaticReno_W", "W")] == [True, True, False]
+    alone = fc.simulate(fc.dumbbell([fc.StaticAIMD, fc.CBR], LINK, rtt="60 ms"), 1.0, samples=3)
+    np.testing.assert_array_equal(alone.W, alone.StaticAIMD_W)
     assert alone.W.attrs["units"] == "packet"
     assert fc.plot.timeseries(alone.isel(flow=0), ["rate", "W", "queueing_delay"]).shape == (3,)
     assert fc.plot.timeseries(alone.isel(flow=0, link=0), "queueing_delay").lines

@@ -16,7 +16,6 @@ from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.sampling import rate_at
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
-    AIMD,
     FAST,
     HTCP,
     LDCC,
@@ -26,6 +25,7 @@ from fluidcc.sources import (
     ScalableSource,
     ScalableTCP,
     SlowStartAIMD,
+    StaticAIMD,
     Vegas,
 )
 from fluidcc.sources.windows import w, window
@@ -213,12 +213,12 @@ def test_jumps_that_are_not_followed_are_found_by_error_control() -> None:
     """Eight round trips are more than are followed: jumps land where nothing was announced."""
     net = Network().link("l", DropTail, capacity=1e7, delay=0.02, buffer=3e5)
     for k in range(8):
-        net.flow(f"f{k}", AIMD, route=["l"], return_delay=0.02 + 0.0071 * k, start=0.1 * k)
+        net.flow(f"f{k}", StaticAIMD, route=["l"], return_delay=0.02 + 0.0071 * k, start=0.1 * k)
     loose, tight = run(net, 4.0, 1e-6), run(net, 4.0, 1e-8)
     assert loose.attrs["untracked_breaking_points"] > 1000
     assert loose.attrs["jumps"] == tight.attrs["jumps"] > 30
     np.testing.assert_allclose(loose.backlog, tight.backlog, atol=1e-6 * float(tight.backlog.max()))
-    np.testing.assert_allclose(loose.AIMD_W, tight.AIMD_W, rtol=1e-6)
+    np.testing.assert_allclose(loose.StaticAIMD_W, tight.StaticAIMD_W, rtol=1e-6)
 
 
 @pytest.mark.parametrize("other", [HTCP, LDCC], ids=lambda law: law.name)

@@ -15,7 +15,7 @@ from fluidcc.links import DropTail
 from fluidcc.metrics import ticks
 from fluidcc.network import Network
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import AIMD
+from fluidcc.sources import StaticAIMD
 from fluidcc.symbols import RTT, c, price, y
 from tests.hybrid_laws import BACK, DELAY, C, K, P, alone, clocked, pricing, sampled, x
 
@@ -139,4 +139,4 @@ def test_what_moves_between_ticks_has_no_standstill() -> None:
     with pytest.raises(Unsupported, match=r"'f' \(Sampled\): x moves between ticks .* limit cycle"):
         equilibrium(alone(law))
     with pytest.raises(Unsupported, match="averaged law .* limit cycle"):
-        equilibrium(alone(AIMD))
+        equilibrium(alone(StaticAIMD))

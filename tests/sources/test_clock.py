@@ -14,7 +14,6 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import LawError
-from fluidcc.laws import Jump
 from fluidcc.sources.windows import acked, cuts, delta, regain, spread, w
 from fluidcc.symbols import RTT, pi, positive, price
 from tests.analysis.test_static_windows import marked
@@ -71,12 +70,8 @@ def test_a_queue_answers_windows_as_the_exact_clock_has_it() -> None:
     np.testing.assert_allclose(np.degrees(np.angle(H[2, 0] / H[0, 0])), lags, atol=1.5)
 
 
-RENO = fc.window("Reno", (1 - pi) * acked / w - w / 2 * cuts())
 FAST = fc.window(
     "FAST", k * (n - delta * w / RTT), params={k: 2.5, n: 50}, units={k: "1/s", n: "packet"}
-)
-AIMD = fc.window(
-    "AIMD", (1 - pi) * acked / w, jumps=(Jump(when=pi, reset={w: w / 2}, refractory=RTT),)
 )
 SMOOTH = fc.window("Smooth", (1 - pi) * acked / w - w / 2 * acked * pi)
 
@@ -117,9 +112,9 @@ def test_reno_behind_pi2_bears_what_packets_bear() -> None:
 # --- at rest, and over long times -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", [RENO, FAST], ids=lambda law: law.name)
+@pytest.mark.parametrize("law", [fc.Reno, FAST], ids=lambda law: law.name)
 def test_at_rest_what_is_in_flight_is_the_window(law: fc.Source) -> None:
-    link = {"law": fc.PI} if law is RENO else {}
+    link = {"law": fc.PI} if law is fc.Reno else {}
     rest = fc.equilibrium(fc.dumbbell([law] * 3, {**link, "capacity": "20 Mbit/s"}, rtt="60 ms"))
     for name, own in ((n, rest.states[n]) for n in ("flow1", "flow3")):
         rate = float(rest.rate.sel(flow=name)) / PACKET
@@ -130,7 +125,7 @@ def test_at_rest_what_is_in_flight_is_the_window(law: fc.Source) -> None:
 
 @pytest.mark.parametrize("first", [1, 10, 100, 1000, 5000])
 def test_the_equilibrium_does_not_depend_on_where_its_search_begins(first: float) -> None:
-    flow = {"law": RENO, "initial": {"w": first}}
+    flow = {"law": fc.Reno, "initial": {"w": first}}
     rest = fc.equilibrium(fc.dumbbell([flow] * 8, {"law": fc.PI, "capacity": 30e6}, rtt="100 ms"))
     assert rest.queueing_delay[0] == pytest.approx(0.05, rel=1e-9)
     own = float(rest.states["flow1"]["w"])
@@ -141,9 +136,9 @@ def test_the_equilibrium_does_not_depend_on_where_its_search_begins(first: float
 
 def test_the_mean_of_the_automaton_is_reno() -> None:
     """Its rate has all of the window's change in it, so that it rests where Reno does."""
-    mean = AIMD.averaged(intensity=cuts(), name="Mean")
+    mean = fc.AIMD.averaged(intensity=cuts(), name="Mean")
     link = {"law": fc.PI2, "capacity": "20 Mbit/s"}
-    found = [fc.stability(fc.dumbbell([law] * 3, link, rtt="40 ms")) for law in (mean, RENO)]
+    found = [fc.stability(fc.dumbbell([law] * 3, link, rtt="40 ms")) for law in (mean, fc.Reno)]
     one, other = (report.equilibrium.states["flow1"] for report in found)
     assert one["w"] == pytest.approx(other["w"], rel=1e-9)
     assert one["r"] == 1
@@ -200,7 +195,7 @@ def test_links_that_drop_all_stop_no_run() -> None:
     """RED beyond its threshold, not gentle: nothing leaves that enters, so 1 + e' is 0."""
     hard = fc.REDDrop(min_th=0.02, max_th=0.03, p_max=0.05, T=0.02, gentle=1e-3)
     link = {"law": hard, "capacity": "10 Mbit/s", "buffer": "1 s"}
-    flows = [{"law": law, "initial": {"w": 60}} for law in (AIMD, RENO) * 2]
+    flows = [{"law": law, "initial": {"w": 60}} for law in (fc.AIMD, fc.Reno) * 2]
     run = fc.simulate(fc.dumbbell(flows, link, rtt="60 ms"), 20.0, samples=201)
     assert float(run.link_drop.max() if "link_drop" in run else run.loss.max()) > 0.9
     assert np.isfinite(run.rate).all()
@@ -212,7 +207,7 @@ def over_red(T: float) -> xr.Dataset:
     law = fc.REDDrop(min_th=150 / rate, max_th=200 / rate, p_max=0.1, T=T, gentle=1e-3)
     link = {"law": law, "capacity": rate * own, "buffer": 800 * own, "packet": own,
             "initial": {"avg": 150 / rate}}  # fmt: skip
-    flow = {"law": RENO, "packet": own, "initial": {"w": 12}}
+    flow = {"law": fc.Reno, "packet": own, "initial": {"w": 12}}
     run = fc.simulate(fc.dumbbell([flow] * 60, link, rtt="200 ms"), 100.0, samples=4001)
     late = run.sel(time=slice(50, None))
     return xr.Dataset({"queue": late.backlog.mean() / own, "used": late.utilisation.mean()})

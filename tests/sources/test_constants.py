@@ -30,7 +30,7 @@ DELAY_AIMD = AIMD_2D + "gamma 0 1, Delta0 0 s, kappa 0 1, hold 1.5 1, decay 0.00
 GCC_REST = "alpha 0.85 1, cap 1.5 1, T 0.1 s, T_p 1 s, b 1 1"  # the draft's, and 8 % a second
 PARAMETERS = {
     "AIAD": BINOMIAL,
-    "AIMD": TCP,
+    "AIMD": f"{TCP}, {ACKS}",
     "AIPD": BINOMIAL,
     "AdaptiveGCC": f"g 0.076961 1/s, {GCC_REST}, gamma0 0.05 1, gamma_min 0.024 1, "
     "gamma_max 2.4 1, K_u 10 1/s, K_d 0.18 1/s",
@@ -50,7 +50,7 @@ PARAMETERS = {
     "HTCP": "alpha 1 packet, slope 10 1/s, coefficient 0.25 1/s^2, offset 1 s, beta_min 0.5 1, "
     f"beta_max 0.8 1, hold 1.5 1, decay 0.001 1, {GAP}",  # PFLDnet 2004
     "HighSpeed": f"w_low 38 packet, w_high 83000 packet, b_low 0.5 1, b_high 0.1 1, {ACKS}",
-    "IIAD": BINOMIAL,
+    "IIAD": f"{BINOMIAL}, {ACKS}",
     "ISCC": "k -1.5 1, l 2 1, m_I 20 1, m_D 2 1, C 1e+07 bit/s, R 0.1 s",
     "Kelly": "alpha 1e+06 bit/s^2, beta 10 1/s",
     "LDCC": LDCC,
@@ -70,15 +70,19 @@ PARAMETERS = {
     "PrimalPenalty": PRIMAL,
     "RateAIMD": f"{BINOMIAL}, m 100000 bit/s, R 0.1 s",
     "RateBinomial": f"k 0 1, l 1 1, {BINOMIAL}, m 100000 bit/s, R 0.1 s",
-    "Reno": TCP,
-    "SQRT": BINOMIAL,
+    "Reno": f"{TCP}, {ACKS}",
+    "SQRT": f"{BINOMIAL}, {ACKS}",
     "SampledLDCC": f"{LDCC}, T_s 0.1 s",
     "ScalableSource": "alpha 1 s, M 1 1, x_max 1e+07 bit/s",
     "ScalableTCP": "a 0.01 packet, b 0.125 1",  # CCR 2003
     "SlowStartAIMD": f"{DELAY_AIMD}pace 0 1, burst 0.001 1, trickle 0.01 1",
     "SmoothedDelayAIMD": f"{AIMD_2D}gain 0.125 1, hold 1.5 1, {GAP}",
     "SlowStartTFRC": "b 1 1, n0 100 packet, v0 3 packet, t_mbi 64 s",  # RFC 5348
+    "StaticAIMD": TCP,
     "StaticFAST": "gamma 0.5 1, alpha 50 packet, tau 0.2 s",
+    "StaticIIAD": BINOMIAL,
+    "StaticReno": TCP,
+    "StaticSQRT": BINOMIAL,
     "StaticVegas": "alpha 2 packet",
     "TFRC": "b 1 1, n0 100 packet",
     "TFRCFluid": "b 1 1, n0 100 packet",
@@ -86,7 +90,8 @@ PARAMETERS = {
 }
 # Of each law: states with their units, first values, and bounds where they have some.
 STATES = {
-    "AIMD": "W packet 1 >= 1",
+    "AIMD": "w packet 10 >= 1, s packet/s 0, u packet 10, r 1 1, F packet 0",
+    "StaticAIMD": "W packet 1 >= 1",
     "DCCP": "W packet 1 >= 1, m packet 0, since s 1",
     "DelayAIMD": "w packet 10 >= 1, Delta s 0, low s 1e+06, high s 0 >= 0, paced packet/s 0, "
     "drain 1 0, F packet 0",

@@ -38,7 +38,7 @@ def test_the_faster_the_link_the_shorter_the_queue_that_holds_it(
 
 
 def test_beside_reno_it_shares_the_link() -> None:
-    ds = fc.simulate(net(fc.CxTCP, fc.Reno), 200, samples=2001)
+    ds = fc.simulate(net(fc.CxTCP, fc.StaticReno), 200, samples=2001)
     mean = ds.rate[1000:].mean("time")
     assert float(mean[0] / mean[1]) == pytest.approx(1, abs=0.02)
     assert float(ds.queueing_delay[1000:].min()) > 0.06  # beyond turn + fall: nothing is drawn
@@ -46,6 +46,6 @@ def test_beside_reno_it_shares_the_link() -> None:
 
 def test_without_the_fall_it_would_give_way() -> None:
     """The same law whose probability stays at its peak leaves Reno most of the link."""
-    ds = fc.simulate(net(fc.CxTCP(fall=1e6), fc.Reno), 200, samples=2001)
+    ds = fc.simulate(net(fc.CxTCP(fall=1e6), fc.StaticReno), 200, samples=2001)
     mean = ds.rate[1000:].mean("time")
     assert float(mean[0] / mean[1]) < 0.3

@@ -134,7 +134,8 @@ def test_frames_hold_the_rate_until_they_begin() -> None:
 
 def test_two_queues_share_by_active_flows_and_drop_or_mark() -> None:
     udp = [fc.CBR(rate=12e6), {"law": fc.CBR(rate=12e6), "start": 4, "stop": 8}]
-    net = fc.two_queues(udp, [fc.Reno, fc.Reno], {"law": fc.PAQMDrop, "capacity": C, "delay": 0.02},
+    net = fc.two_queues(udp, [fc.StaticReno, fc.StaticReno], {"law": fc.PAQMDrop, "capacity": C,
+        "delay": 0.02},
                         {"law": fc.PAQM, "delay": 0.02, "buffer": "400 packets",
                         "packet": PACKET})  # fmt: skip
     assert net.links["udp"].capacity == pytest.approx(C / 3)
@@ -147,7 +148,7 @@ def test_two_queues_share_by_active_flows_and_drop_or_mark() -> None:
     tcp = ds.sel(flow="tcp1")
     assert tcp.loss.max() == 0 < tcp.mark.max()
     with pytest.raises(InvalidInput, match="the router has 2 capacities"):
-        fc.two_queues([fc.CBR], [fc.Reno], {"capacity": 1e6}, {"capacity": 2e6})
+        fc.two_queues([fc.CBR], [fc.StaticReno], {"capacity": 1e6}, {"capacity": 2e6})
 
 
 def test_dccp_halves_when_one_packet_has_been_marked_since_the_last_round() -> None:

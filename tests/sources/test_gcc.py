@@ -116,7 +116,7 @@ def test_a_step_of_capacity_is_heard_once(law: fc.Source) -> None:
     threshold again where that much more arrives: increase.
     """
     link = {"capacity": [(0, "8 Mbit/s"), (9, "12 Mbit/s")], "delay": "30 ms"}
-    n = fc.dumbbell({"video": law, "tcp": fc.AIMD}, {**link, "buffer": "250 packets"})
+    n = fc.dumbbell({"video": law, "tcp": fc.StaticAIMD}, {**link, "buffer": "250 packets"})
     run = fc.simulate(n, 20, samples=200_001)
     video = fc.metrics.jumps(run).query("of == 'video'")
     times, rules = video.time.values, video.rule.values

@@ -120,7 +120,9 @@ def test_after_a_loss_a_long_queue_counts_for_less() -> None:
     """Beside Reno on a long buffer it keeps more than if it took every delay at its word."""
     shares = {}
     for name, threshold in (("warped", 0.05), ("plain", 1e3)):
-        net = on_one_link(3e6, fc.NADA8698(QTH=threshold, R_max=3e6), fc.AIMD, buffer=0.2 * 3e6)
+        net = on_one_link(
+            3e6, fc.NADA8698(QTH=threshold, R_max=3e6), fc.StaticAIMD, buffer=0.2 * 3e6
+        )
         ds = fc.simulate(net, 120, samples=1201)
         shares[name] = float(ds.rate[300:, 0].mean())
     assert shares["warped"] > 1.3 * shares["plain"]

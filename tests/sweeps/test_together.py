@@ -103,7 +103,7 @@ def test_a_combination_that_no_network_can_have_fails_alone() -> None:
 def test_parameters_that_must_fit_one_another_fail_where_they_do_not(law: Any) -> None:
     """Found together, run together, and one by one: that law ticks."""
     net = fc.Network().link("l", law, capacity="3 Mbit/s", delay="25 ms", buffer="1 Mbit")
-    net.flow("a", fc.Reno, route=["l"])
+    net.flow("a", fc.StaticReno, route=["l"])
     measures = ["equilibrium_rate", "mean_rate"] if law is fc.RED else ["mean_rate"]
     grid = {"min_th": [0.03, 0.1], "max_th": [0.05, 0.2]}
     data = fc.sweep(net, grid, measures, until=1, executor="serial")

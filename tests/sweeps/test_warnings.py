@@ -23,7 +23,9 @@ SMALL = "timeouts and single packets then rule"
 def windows(**link: Any) -> fc.Network:
     """Windows of about 17 packets in all."""
     path = {"name": "l", "capacity": "2 Mbit/s", "delay": "25 ms", "buffer": "100 kbit"}
-    return fc.dumbbell({"a": fc.Reno, "b": {"law": fc.Reno, "return_delay": "60 ms"}}, path | link)
+    return fc.dumbbell(
+        {"a": fc.StaticReno, "b": {"law": fc.StaticReno, "return_delay": "60 ms"}}, path | link
+    )
 
 
 def newcomer() -> fc.Network:
@@ -102,7 +104,7 @@ def test_every_way_to_compute_a_sweep_keeps_them(tmp_path: Path) -> None:
 
 
 def test_a_refined_sweep_has_those_of_the_points_that_it_measures() -> None:
-    net = fc.dumbbell([fc.Reno], {"capacity": "1 Mbit/s", "buffer": "100 kbit"}, rtt="50 ms")
+    net = fc.dumbbell([fc.StaticReno], {"capacity": "1 Mbit/s", "buffer": "100 kbit"}, rtt="50 ms")
     grid = {"capacity": np.linspace(1e5, 4e6, 9), "buffer": np.linspace(1e4, 4e5, 9)}
     data = sweep(net, grid, "stable", refine=Refine("stable", step=4), executor="serial")
     every = sweep(net, grid, "stable", executor="serial")
@@ -120,7 +122,7 @@ def test_points_that_are_measured_one_by_one() -> None:
 
     measures = ["limit_cycle_period", "mean_rate", queue]
     grid = {"capacity": ["0.2 Mbit/s", "10 Mbit/s"], "buffer": ["5 kbit", "300 kbit"]}
-    data = sweep(fc.dumbbell([fc.AIMD], link), grid, measures, until=20)
+    data = sweep(fc.dumbbell([fc.StaticAIMD], link), grid, measures, until=20)
     assert data.attrs["failed"] == 0
     assert SMALL in data.warning.values[0, 0]
     assert data.warning.values[1, 1] == ""

@@ -39,13 +39,13 @@ from fluidcc.papers.printed import falling, named, off
 from fluidcc.papers.zoo.binomial import BASE, T1, TABLE, UNIT
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
-    AIMD,
     AIPD,
     AlphaFairPrimalDual,
     BinomialFluid,
     DelayedPrimal,
     Kelly,
 )
+from fluidcc.sources import StaticAIMD as AIMD
 from fluidcc.symbols import RTT as ROUND_TRIP
 from fluidcc.symbols import pi, positive, unfold
 

@@ -32,7 +32,8 @@ from fluidcc.papers.zoo.ecf import (
     router,
 )
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import ECF, FramedECF, Reno, SlowStartTFRC
+from fluidcc.sources import ECF, FramedECF, SlowStartTFRC
+from fluidcc.sources import StaticReno as Reno
 from fluidcc.symbols import c, plain, positive, unfold
 
 if TYPE_CHECKING:

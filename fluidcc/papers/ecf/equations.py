@@ -51,7 +51,8 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import agrees, falling, named, numbers, off
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import CBR, ECF, Reno
+from fluidcc.sources import CBR, ECF
+from fluidcc.sources import StaticReno as Reno
 from fluidcc.sources.by_bytes import marked_by_bytes
 from fluidcc.symbols import c, positive, unfold
 

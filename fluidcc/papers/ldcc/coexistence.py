@@ -41,7 +41,9 @@ from fluidcc.papers.zoo.ldcc import (
     beside,
 )
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import AIMD, GCC, LDCC, LEDBAT, NADA, CxTCP, Reno
+from fluidcc.sources import GCC, LDCC, LEDBAT, NADA, CxTCP
+from fluidcc.sources import StaticAIMD as AIMD
+from fluidcc.sources import StaticReno as Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
 from fluidcc.sources.gcc import T as T_follow
 from fluidcc.symbols import RTT, edot, packet, pi, positive, x_tau

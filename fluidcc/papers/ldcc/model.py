@@ -35,7 +35,8 @@ from fluidcc.papers.model import (
 )
 from fluidcc.papers.printed import falling, off
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
+from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty
+from fluidcc.sources import StaticReno as Reno
 from fluidcc.symbols import RTT, c, e, e_b, nonnegative, packet, pi, positive, unfold, x_tau, y
 
 RATE, WEIGHT = positive("x w")

@@ -9,7 +9,8 @@ from fluidcc.laws import Link, Source
 from fluidcc.network.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ready import Made, pick, ready
-from fluidcc.sources import AIMD, ISCC, TFRC, RateBinomial
+from fluidcc.sources import ISCC, TFRC, RateBinomial
+from fluidcc.sources import StaticAIMD as AIMD
 from fluidcc.symbols import packet, pi, x_tau
 
 T1 = 1544e3  # Capacity of a T1 link [bit/s]

@@ -6,7 +6,9 @@ from fluidcc.laws import Source
 from fluidcc.network.network import Network
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ready import Made, pick, ready
-from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
+from fluidcc.sources import CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD
+from fluidcc.sources import StaticAIMD as AIMD
+from fluidcc.sources import StaticReno as Reno
 
 CAPACITY, ONE_WAY, UDP, PACKET = 2.5e6, 0.05, 0.5e6, 8000.0
 DELAY = 0.025

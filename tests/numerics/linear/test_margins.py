@@ -390,7 +390,7 @@ def test_small_loci_beside_those_of_integrators_are_as_lapack_has_them() -> None
     one of 139,000 points to the next.
     """
     link = {"capacity": "12 Mbit/s", "buffer": "100 ms", "law": fc.PI}
-    flows = [fc.Reno, fc.LDCC(T="37 ms"), fc.LDCC(T="37 ms")]
+    flows = [fc.StaticReno, fc.LDCC(T="37 ms"), fc.LDCC(T="37 ms")]
     loop = fc.stability(fc.dumbbell(flows, link, rtt=[0.02, 0.14, 0.2])).open
     loci = eigenloci(loop)
     assert len(loci.value) == 2

@@ -119,7 +119,9 @@ def test_p_aqm_under_constant_rates_forgets_by_its_gains() -> None:
 
 REFUSED: dict[str, Any] = {
     "whose rate follows what it marks: as soon as": lambda: _ecf(fc.PAQM, 0.01),
-    "'s0' .Reno., whose rate follows what it drops": lambda: _reno(_ecf(fc.PAQMDrop, 0.01, 1)),
+    "'s0' .StaticReno., whose rate follows what it drops": lambda: _reno(
+        _ecf(fc.PAQMDrop, 0.01, 1)
+    ),
     "beside routers that report, multipliers are": lambda: _reno(_ecf(fc.PAQMECF, 0.01)),
     "is filled and tells nothing": lambda: (
         _ecf(fc.PAQMECF, 0.01)
@@ -143,7 +145,7 @@ REFUSED: dict[str, Any] = {
 
 
 def _reno(net: fc.Network) -> fc.Network:
-    return net.with_flow("s0", law=fc.Reno, initial=None)
+    return net.with_flow("s0", law=fc.StaticReno, initial=None)
 
 
 def _crossed() -> fc.Network:
