@@ -578,7 +578,7 @@ def limit_cycle(
     >>> import fluidcc as fc
     >>> net = fc.Network()
     >>> net = net.link("l", fc.DropTail, capacity="10 Mbit/s", delay="25 ms", buffer="300 kbit")
-    >>> cycle = fc.limit_cycle(net.flow("f", fc.AIMD, route=["l"]))
+    >>> cycle = fc.limit_cycle(net.flow("f", fc.StaticAIMD, route=["l"]))
     >>> round(cycle.period, 4), round(float(cycle.mean.utilisation[0]), 4)
     (3.1238, 0.9794)
     """

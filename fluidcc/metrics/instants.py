@@ -39,7 +39,7 @@ def jumps(result: Any) -> pd.DataFrame:
     Examples
     --------
     >>> import fluidcc as fc
-    >>> net = fc.dumbbell([fc.AIMD], {"capacity": "2 Mbit/s", "buffer": "50 ms"}, rtt="60 ms")
+    >>> net = fc.dumbbell([fc.StaticAIMD], {"capacity": "2 Mbit/s", "buffer": "50 ms"}, rtt="60 ms")
     >>> fc.metrics.jumps(fc.simulate(net, 10)).round(2).head(2)
        time     of  rule
     0  1.96  flow1     0
