@@ -141,17 +141,25 @@ def fairness_of_a_decrease() -> Found:
 
 def slope_of_a_decrease() -> Found:
     gain = x * R_D(Y) - Y * R_D(x)
-    bound = gain.subs(R_D(Y), Y * _ratio_above(R_D))
     return proved(
         Eq(gain, x * (R_D(Y) - R_D(x)) - Delta * R_D(x)),  # (13)
         Eq(_at_first(gain), x * R_D(x).diff(x) - R_D(x)),
-        proof(bound >= 0, R_D(xi).diff(xi) >= R_D(xi) / xi),
+        _kept(R_D, -1)[0],
     )
 
 
-def _ratio_above(f: Any) -> Any:
-    """f(Y)/Y by the mean value theorem."""
-    return f(x) / x + Delta * diff(f(xi) / xi, xi)
+def _kept(step: Any, sign: int) -> tuple[Any, ...]:
+    """That a step with (15), or (21), costs no fairness, wins some where that is strict, and that
+    with (19), or (22), rates do not cross."""
+    # by the mean value theorem, of step(x)/x and of step(x)
+    gain = -sign * x * Y * Delta * diff(step(xi) / xi, xi)
+    y, value, slope = mean_value(step)
+    meets = sign * (step(xi) / xi - slope)
+    return (
+        proof(gain >= 0, meets >= 0),
+        proof(gain > 0, meets > 0),
+        proof(y + sign * value > x + sign * step(x), sign * slope > -1),
+    )
 
 
 def _at_first(gain: Any) -> Any:
@@ -165,8 +173,7 @@ def decrease_at_least_linear() -> Found:
 
 
 def no_crossing_down() -> Found:
-    y, value, slope = mean_value(R_D)
-    enough = proof(y - value > x - R_D(x), slope < 1)
+    enough = _kept(R_D, -1)[2]
     needed = proof(Eq(_at_first(Y - R_D(Y) - (x - R_D(x))), 1 - R_D(x).diff(x)))
     # x - R_D = (x + sin x)/2 rises strictly, though its slope vanishes at pi, 3 pi, ...
     slope = diff((x - sin(x)) / 2, x)
@@ -199,17 +206,15 @@ def logarithmic_example() -> Found:
 
 def slope_of_an_increase() -> Found:
     after, gain = (x + R_I(x)) / (Y + R_I(Y)) - x / Y, Y * R_I(x) - x * R_I(Y)
-    bound = gain.subs(R_I(Y), Y * _ratio_above(R_I))
     return proved(
         Eq(after, gain / (Y * (Y + R_I(Y)))),
         Eq(_at_first(gain), R_I(x) - x * R_I(x).diff(x)),
-        proof(bound >= 0, R_I(xi).diff(xi) <= R_I(xi) / xi),
+        _kept(R_I, 1)[0],
     )
 
 
 def no_crossing_up() -> Found:
-    y, value, slope = mean_value(R_I)
-    enough = proof(y + value > x + R_I(x), slope > -1)
+    enough = _kept(R_I, 1)[2]
     needed = proof(Eq(_at_first(Y + R_I(Y) - (x + R_I(x))), 1 + R_I(x).diff(x)))
     # x + R_I = x + 2 - sin x rises strictly, though its slope vanishes at 2 pi, 4 pi, ...
     slope = diff(2 - sin(x), x)
@@ -220,18 +225,7 @@ def no_crossing_up() -> Found:
 def fairer() -> list[Any]:
     """That steps with (15), (19), (21), (22) never cost fairness, and win some where (15), or (21),
     is strict; of two rates, the lower over the higher."""
-    found = [_positive()]
-    for step, sign in ((R_D, -1), (R_I, 1)):
-        # the gain over Delta, by the mean value theorem
-        gain = sign * (Y * step(x) - x * Y * _ratio_above(step))
-        (y, value, slope), part = mean_value(step), step(xi) / xi
-        meets = sign * (part - slope)
-        found += [
-            proof(gain >= 0, meets >= 0),
-            proof(gain > 0, meets > 0),
-            proof(y + sign * value > x + sign * step(x), sign * slope > -1),
-        ]
-    return found
+    return [_positive(), *_kept(R_D, -1), *_kept(R_I, 1)]
 
 
 UP, DOWN = lam * x**-k, sigma * x**l

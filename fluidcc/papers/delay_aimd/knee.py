@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from sympy import Eq, Matrix, diag, ones, simplify
+from sympy import Eq, simplify
 
 from fluidcc.cycles.orbit import LimitCycle, limit_cycle
 from fluidcc.formulas import delay_aimd
@@ -245,19 +245,11 @@ def converges() -> Found:
 
 
 def bounded_by_largest() -> Found:
-    b, a = positive("b1:3"), positive("a1:3")
-    modes = diag(*b) + Matrix(a) * (ones(1, 2) - Matrix([b])) / sum(a)
-    of_two = (a[1] * b[0] + a[0] * b[1]) / sum(a)
-    # Of any number, by the secular equation of a matrix of rank one beside a diagonal one, a flow's
-    # part of sum a (1 - b)/(z - b) = sum a.
-    z, d = positive("z d")
-    part = a[0] * (1 - b[0]) / (z - b[0])
-    parts = [
-        Eq(modes.trace(), 1 + of_two),
-        Eq(modes.det(), of_two),
-        Eq(part.subs(z, 1), a[0]),
-        proof(part.diff(z).subs(z, b[0] + d) < 0, b[0] < 1),
-    ]
+    # a flow's part of sum a (1 - b)/(z - b) = sum a, the secular equation of a diagonal matrix and
+    # one of rank one
+    a, b, z, d = positive("a b z d")
+    part = a * (1 - b) / (z - b)
+    parts = Eq(part.subs(z, 1), a), proof(part.diff(z).subs(z, b + d) < 0, b < 1)
     rng, found = np.random.default_rng(1), []
     for _ in range(300):
         beta, more = rng.random((2, rng.integers(3, 11)))
