@@ -251,11 +251,11 @@ def left_out(
     if sum(not d.among for d in found) != zeros.get("", 0):
         found = tuple(d for d in found if d.among)
     explained = {d.among for d in found}
-    told = choices(point, found)
-    if told:
-        total = sum(d.multiplicity for d in told)
+    chosen = choices(point, found)
+    if chosen:
+        total = sum(d.multiplicity for d in chosen)
         warn(
-            f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; "
+            f"the equilibrium is one of a continuum, along {' and along '.join(map(str, chosen))}; "
             f"the verdict leaves out the {f'{total} roots' if total > 1 else 'root'} at zero "
             "that this means; simulate tells where on it a run ends",
             stacklevel=3,
@@ -339,7 +339,7 @@ def on_both_sides(point: Point) -> list[Point]:
 def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """The derivatives without those that are only what is left where terms cancel.
 
-    An unknown that nothing depends on would else be told from the others by the last bits.
+    An unknown that nothing depends on would else differ from the others by the last bits.
     """
     # of an unknown that is 0 it is not known what is little
     terms = np.where(sizes > 0, np.abs(J) * sizes, np.inf)

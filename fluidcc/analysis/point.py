@@ -181,18 +181,18 @@ def once(find: Callable[[Point], T]) -> Callable[[Point], T]:
 class Lags:
     """Delays along the route of each class at rest [s].
 
-    forward[k][h] from the source to hop h, backward[k][h] from hop h to what the source hears,
-    trip[k] both together; told[k] straight back, past the queues, from the link that offers least.
+    forward[k][h] from the source to hop h, backward[k][h] from hop h back to the source, trip[k]
+    both together; direct[k] straight back, past the queues, from the link that offers least.
     """
 
     def __init__(self, point: Point) -> None:
         self.forward: list[list[Any]] = []
         self.backward: list[list[Any]] = []
         self.trip: list[Any] = []
-        self.told: list[Any] = []
+        self.direct: list[Any] = []
         for k, f in enumerate(point.classes):
             ahead = f.route[: f.route.index(point.least[k])] if point.least[k] >= 0 else ()
-            self.told.append(point.access[k] + sum(point.delay[l] for l in ahead))
+            self.direct.append(point.access[k] + sum(point.delay[l] for l in ahead))
             hop = [point.delay[l] + point.q[l] for l in f.route]
             self.forward.append(route_lags(point, f.route, point.access[k]))
             self.backward.append([point.back[k] + sum(hop[h:]) for h in range(len(hop))])
@@ -636,7 +636,7 @@ def _details(point: Point) -> Any:
     lags = [
         np.zeros(many),
         *lag.trip,
-        *lag.told,
+        *lag.direct,
         *(a for side in (lag.forward, lag.backward) for own in side for a in own),
     ]
     lags += [own[h] - own[j] for own in lag.forward for h in range(len(own)) for j in range(h)]

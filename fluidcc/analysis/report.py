@@ -38,7 +38,7 @@ from fluidcc.base.pictures import image
 from fluidcc.base.progress import Progress
 from fluidcc.base.tables import in_columns, in_html, in_lines
 from fluidcc.network.patterns import near
-from fluidcc.numerics.linear.margins import Margins, told
+from fluidcc.numerics.linear.margins import Margins, in_words
 from fluidcc.numerics.linear.margins import margins as margins_of
 
 if TYPE_CHECKING:
@@ -572,8 +572,8 @@ class StabilityReport:
         "price-driven", "offer-driven" or "no feedback". A queue that marks or drops early counts by
         that, whatever its delay does beside.
         """
-        told = link_outputs(self.point)
-        early = np.asarray(told["mark"] + told["drop"]) > 0
+        sent = link_outputs(self.point)
+        early = np.asarray(sent["mark"] + sent["drop"]) > 0
         kinds = set()
         for l in {l for f in self.point.classes for l in f.route}:
             if self.point.mode[l] == FULL:
@@ -628,7 +628,7 @@ class StabilityReport:
 
     def __repr__(self) -> str:
         if self.stable:
-            said = [*told(self.margins), f"decay rate {self.decay_rate:.4g} 1/s"]
+            said = [*in_words(self.margins), f"decay rate {self.decay_rate:.4g} 1/s"]
         else:
             roots = f"{self.unstable} unstable root{'s' * (self.unstable > 1)}"
             said = [roots] if self.unstable else []

@@ -245,9 +245,9 @@ def verdicts_at(rest: Equilibria, *, roots: bool = True, margins: bool = True) -
     (array([1., 1., 0.]), array([55.35, 38.51,   nan]))
     """
     given = rest.wired.given
-    told = ("errors", "warnings", "alone")
+    notes = ("errors", "warnings", "alone")
     table: dict[str, Any] = {
-        f.name: np.full(given.points, np.nan) for f in fields(Verdicts) if f.name not in told
+        f.name: np.full(given.points, np.nan) for f in fields(Verdicts) if f.name not in notes
     }
     table["rightmost_root"] = table["rightmost_root"].astype(complex)
     errors, warnings, alone = dict(rest.errors), dict(rest.warnings), dict[int, str]()

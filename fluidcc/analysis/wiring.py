@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.linear import Jacobians
 
 HEARD = (e, edot, pi, price, offer_min, x_tau)
-TOLD = {"mark", "price", "drop", "offer"}
+SENT = {"mark", "price", "drop", "offer"}
 INPUT = [SOURCE_INPUTS.index(s) for s in HEARD]
 
 
@@ -115,13 +115,13 @@ def _moving(free: NDArray[np.bool_], places: list[tuple[Any, Any, Any]]) -> NDAr
     A derivative that vanishes at the point alone, as that of -(x - a)^3, makes no tracker: it is
     given at other places too.
     """
-    among, driven, told = (np.any([_nonzero(part, n) for part in parts], axis=0)
+    among, driven, sent = (np.any([_nonzero(part, n) for part in parts], axis=0)
                            for parts, n in zip(zip(*places, strict=True), (3, 3, 2),
                            strict=True))  # fmt: skip
     hears, keep = driven.any(1), free
     while True:
         moves = (among & keep[None]).any(1) | hears
-        read = (among & keep[:, None]).any(0) | told
+        read = (among & keep[:, None]).any(0) | sent
         fewer = keep & moves & read
         if np.array_equal(fewer, keep):
             return keep
@@ -218,7 +218,7 @@ class _Wiring:
         links = links_of(point)
         for g in links.groups:
             own = own_states(g)
-            if not own.any() and not TOLD & g.law.out.keys():
+            if not own.any() and not SENT & g.law.out.keys():
                 continue
             jac = links.at(g).jacobians
             for j, l in enumerate(g.members):
@@ -229,7 +229,7 @@ class _Wiring:
         answers = [l in self.link_jacobians or mode != PASS for l, mode in enumerate(point.mode)]
         self.answering = np.flatnonzero(answers).tolist()
         crossed = {l for f in point.classes for l in f.route}
-        self.tells = [(l, name) for l in sorted(self.link_jacobians) if l in crossed
+        self.feedback = [(l, name) for l in sorted(self.link_jacobians) if l in crossed
                       for name in ("mark", "price", "offer")
                       if name in self.link_jacobians[l][0].out]  # fmt: skip
 
@@ -261,7 +261,7 @@ class _Wiring:
             if key in self.asked:
                 raise _endless(self.point)
             self.asked.add(key)
-            self.rows[key] = self._told(i, kind) if kind in TOLD else getattr(self, f"_{kind}")(i)
+            self.rows[key] = self._sent(i, kind) if kind in SENT else getattr(self, f"_{kind}")(i)
         return self.rows[key]
 
     def _x(self, k: int) -> Row:
@@ -328,10 +328,10 @@ class _Wiring:
     def _drops(self, l: int) -> bool:
         return l in self.link_jacobians and "drop" in self.link_jacobians[l][0].out
 
-    def _told(self, l: int, name: str) -> Row:
+    def _sent(self, l: int, name: str) -> Row:
         """A mark, price, offer or drop; all but the last are broken at the "marks"."""
         if self.loop == "marks" and name != "drop":
-            return {("u", self.tells.index((l, name))): 1.0}
+            return {("u", self.feedback.index((l, name))): 1.0}
         return self._output(l, name)
 
     def _output(self, l: int, name: str) -> Row:
@@ -386,7 +386,7 @@ class _Wiring:
                 parts.append(("price", by_price))
             self._hop(k, h, l, [(kind, factor) for kind, factor in parts if _matters(factor)], row)
         if point.least[k] >= 0 and _matters(by_offer):
-            offer = self.read("offer", int(point.least[k]), self.lag.told[k])
+            offer = self.read("offer", int(point.least[k]), self.lag.direct[k])
             _add(row, offer, by_offer)
         if _matters(by_own):
             _add(row, self.read("x", k, self.lag.trip[k]), by_own)
@@ -432,7 +432,7 @@ class _Wiring:
         if self.loop == "links":
             return [(links[l].name, partial(self.signal, "y", l)) for l in self.answering]
         if self.loop == "marks":
-            return [(f"{links[l].name}.{n}", partial(self._output, l, n)) for l, n in self.tells]
+            return [(f"{links[l].name}.{n}", partial(self._output, l, n)) for l, n in self.feedback]
         return [(f.label, partial(self.signal, "command", k)) for k, f in enumerate(classes)]
 
     def matrices(self) -> Matrices:

@@ -76,15 +76,6 @@ def turned(block: Blocks) -> Blocks:
     return block._replace(B=np.abs(B), C=np.abs(C), D=np.abs(D))
 
 
-def difference_norm(block: Blocks) -> float:
-    """A bound of the spectral radius of D22 diag(exp(i theta)) over all phases, those of equal
-    delays being equal.
-    """
-    if nilpotent(np.abs(block.D)):
-        return 0.0
-    return min(_spectral_radius(np.abs(b.D)) for b in (block, turned(block)))
-
-
 def _larger(matrix: Floats) -> float:
     """An upper bound of the spectral radius of a matrix without negative entries."""
     return _spectral_radius(matrix) * (1 + 1e-9)
@@ -116,8 +107,8 @@ def expanded(inner: Floats, delays: Floats) -> tuple[Floats, Floats]:
 
 
 def essential_abscissa(block: Blocks) -> float:
-    """The least c at which `difference_norm` of D22 exp(-c tau) is one [1/time]; minus infinity if
-    it is never.
+    """The least c at which a bound of the spectral radius of D22 exp(-c tau) is one [1/time]; minus
+    infinity if it is never.
 
     Right of it the difference operator has no spectrum, whatever the ratios of the delays (strong
     stability, after Hale and Verduyn Lunel, Introduction to Functional Differential Equations,

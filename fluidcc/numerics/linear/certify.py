@@ -221,12 +221,12 @@ class _Walk:
             v * (-flint.arb(float(left)) * lag).exp() for v, lag in zip(z, self.lags, strict=True)
         ]
         whole = joined(A, B, C, D).tolist()
-        told = flint.arb_mat(whole) * flint.arb_mat([[v] for v in (*x, *late)])
-        if not all(told[self.n + i, 0] < v for i, v in enumerate(z)):
+        image_of_w = flint.arb_mat(whole) * flint.arb_mat([[v] for v in (*x, *late)])
+        if not all(image_of_w[self.n + i, 0] < v for i, v in enumerate(z)):
             raise _Failed("no bound on the roots is proved: the channels amplify each other")
         bound = flint.arb(0)
         for i, v in enumerate(x):
-            bound = bound.max(told[i, 0] / v)
+            bound = bound.max(image_of_w[i, 0] / v)
         return float(np.nextafter(float(bound.upper()) * (1 + 1e-12), np.inf))
 
     def count(self, left: float, bound: float) -> int:

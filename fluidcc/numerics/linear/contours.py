@@ -68,7 +68,7 @@ def half_box(
 
 
 MULTIPLE = 24
-"""Roots in a circle up to which they are told from the moments of the logarithmic derivative."""
+"""Roots in a circle up to which they follow from the moments of the logarithmic derivative."""
 
 
 def cluster_moments(
@@ -78,7 +78,7 @@ def cluster_moments(
     offsets.
     """
     offset = size * np.exp(2j * np.pi * (np.arange(count) + 0.5) / count)
-    # they overflow far to the left, where there is nothing to be told
+    # they overflow far to the left, where no root can be resolved
     with np.errstate(over="ignore", invalid="ignore"):
         slope = pencil.values(centre + offset, scaled=True).slope
         powers = offset[None, :] ** np.arange(1, MULTIPLE + 2)[:, None]
@@ -91,9 +91,9 @@ def cluster_moments(
     return inside, sums[1 : inside + 1]
 
 
-def told_apart(pencil: Pencil, root: complex, size: float, times: int) -> float:
-    """Within what distance of a root of that multiplicity rounding tells nothing: by simple means,
-    that where it changes the determinant by its size, from a circle that holds no others inwards.
+def resolution(pencil: Pencil, root: complex, size: float, times: int) -> float:
+    """Distance from a root of that multiplicity below which nothing is resolved: where rounding
+    changes the determinant by its size, found from a circle that holds no other root inwards.
     """
     for _ in range(12):
         size *= rounding(pencil, root, size, times) ** (1 / times)
@@ -109,16 +109,16 @@ def rounding(pencil: Pencil, root: complex, size: float, times: int) -> float:
 
 
 def one_root(pencil: Pencil, centre: complex, size: float, times: int) -> complex | None:
-    """The mean of so many roots in a circle, if they are one for all that rounding tells: that is
-    well known, where they themselves are not.
+    """The mean of so many roots in a circle, if rounding does not resolve them: it is well known,
+    where they themselves are not.
     """
     for _ in range(2):
         count, sums = cluster_moments(pencil, centre, size)
         if count != times:
             return None
         mean, centre = centre, centre + sums[0] / times
-    told = rounding(pencil, mean, size, times)
-    one = told < 0.1 and (np.abs(sums) < size ** np.arange(1, times + 1) * told).all()
+    blur = rounding(pencil, mean, size, times)
+    one = blur < 0.1 and (np.abs(sums) < size ** np.arange(1, times + 1) * blur).all()
     return _upper(complex(centre), 1e-8) if one else None
 
 
@@ -185,7 +185,7 @@ def resolve(
         link = np.where(np.maximum(size[left], size[left[0]]) < 1e-11, CLOSE, LOOSE)
         # of a slow root beside one at zero fewer digits are known
         slow = abs(first) < SLOW and pencil.size <= DENSE
-        blur = told_apart(pencil, first, 0.1 * abs(first), 1) if slow else 0.0
+        blur = resolution(pencil, first, 0.1 * abs(first), 1) if slow else 0.0
         near = np.abs(s[left] - first) < np.maximum(link * abs(first), blur)
         near[0] = True
         group, left = left[near], left[~near]

@@ -15,7 +15,6 @@ from fluidcc.base.arguments import choice, explained, number, numbers, shown, wh
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import in_html
 from fluidcc.numerics.linear import exchange
-from fluidcc.numerics.linear.bounds import difference_norm
 from fluidcc.numerics.linear.count import RootCount, counted
 from fluidcc.numerics.linear.margins import Margins, margins, verdict_of
 from fluidcc.numerics.linear.pencil import Pencil
@@ -247,13 +246,6 @@ class DelayLTI:
         """Whether the delayed derivative acts on itself: det(I - D22 E(s)) depends on s."""
         return any(part.neutral for part in self._search.parts)
 
-    @cached_property
-    def difference_norm(self) -> float:
-        """A bound of the spectral radius of D22; below one the difference operator is strongly
-        stable.
-        """
-        return max((difference_norm(part.block) for part in self._search.parts), default=0.0)
-
     @property
     def essential_abscissa(self) -> float:
         """Right of it the number of roots is finite [1/s]; minus infinity for a retarded system
@@ -268,7 +260,7 @@ class DelayLTI:
         """Characteristic roots [1/s], by falling real part, multiple ones repeated.
 
         Rounding of the entries by e moves a root of multiplicity m by about e^(1/m) of its size.
-        Roots that are one for all that it tells are given by their mean, which it moves by e.
+        Roots that it does not resolve are given by their mean, which it moves by e.
 
         Parameters
         ----------
@@ -340,7 +332,7 @@ class DelayLTI:
         UnknownName
             There is no such channel, or no such place.
         Unsupported, Undecided
-            Whether the closed loop is stable cannot be told: as `count_unstable`.
+            Whether the closed loop is stable cannot be decided: as `count_unstable`.
 
         Notes
         -----

@@ -60,7 +60,7 @@ class Margins(InTable):
         conditionally stable.
     gain_above, gain_below : float
         The factors next to one that bring a root to the axis, also of a loop that is unstable. Past
-        one of them it may be stable: ``(loop * factor).feedback().count_unstable()`` tells.
+        one of them it may be stable: see ``(loop * factor).feedback().count_unstable()``.
     gain_nearest : float
         Of these two the one nearer to one as a ratio, which is what python-control calls the gain
         margin.
@@ -144,10 +144,10 @@ class Margins(InTable):
         if not self.stable:
             roots = f", {self.unstable} roots right of the axis" if self.unstable else ""
             return f"Margins({self.verdict}{roots}: gain_nearest {self.gain_nearest:.5g})"
-        return f"Margins({self.verdict}: {', '.join(told(self))}, modulus {self.modulus:.5g})"
+        return f"Margins({self.verdict}: {', '.join(in_words(self))}, modulus {self.modulus:.5g})"
 
 
-def told(m: Margins) -> list[str]:
+def in_words(m: Margins) -> list[str]:
     """Gain, phase and delay margins of a stable loop in words; both ways where both count."""
     down = f" (and {m.gain_down:.4g})" if m.gain_down else ""
     lag = f"{m.phase_lag:.4g} deg"
@@ -205,7 +205,7 @@ def margins(
     UnknownName
         There is no such channel.
     Unsupported, Undecided
-        Whether the closed loop is stable cannot be told: as `DelayLTI.count_unstable`.
+        Whether the closed loop is stable cannot be decided: as `DelayLTI.count_unstable`.
     """
     if loop.n_inputs != loop.n_outputs or not loop.n_inputs:
         raise InvalidInput(

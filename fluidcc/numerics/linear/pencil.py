@@ -31,7 +31,7 @@ Index = NDArray[np.int64]
 POLES = 24
 """States up to which the poles of A tell where the loci have to be followed."""
 SURE = 1e-15
-"""Relative error of entries, and of what is computed of them, to which roots are told apart."""
+"""Relative error of entries, and of what is computed of them, to which roots are resolved."""
 EXACT = 64
 """States up to which the unit of time of a system without delays is the spectral radius itself."""
 

@@ -265,11 +265,11 @@ class _Run:
             # where pieces have grown, without the rounding of what is fast and nearly cancels
             slope = _times(_SLOPE / h, fresh - self.x) if grown else b.A @ fresh + forced
             z = self._keep(fresh, slope, u, late)
-            told = late
+            before = late
             if inside:
                 late = self._late(*places)
             size = self._sizes(fresh, u, late[..., :c])
-            moved = np.concatenate((fresh - x, (late - told)[..., :c]), axis=1)
+            moved = np.concatenate((fresh - x, (late - before)[..., :c]), axis=1)
             x = fresh
             if (grown and not inside) or (np.abs(moved) <= SETTLED * size).all():
                 break

@@ -30,9 +30,9 @@ from fluidcc.numerics.linear.contours import (
     mirrored,
     newton,
     one_root,
+    resolution,
     resolve,
     rounding,
-    told_apart,
     winding,
 )
 from fluidcc.numerics.linear.pencil import POLES, Complex, Pencil
@@ -125,7 +125,7 @@ def eigenvalues(A: Floats, size: Floats, by: float) -> tuple[Complex, Floats]:
 
 class Search:
     """What is known of the roots of one block: finds more, and proves that a region holds no
-    others. Roots below 1e-9 of `slowest` are not told from zero.
+    others. Roots below 1e-9 of `slowest` are not resolved from zero.
 
     Everything in the pencil's unit of time; roots in the closed upper half plane only, those at
     zero aside.
@@ -194,8 +194,9 @@ class Search:
         A, B, C, D, lags = self.block
         whole = joined(A, B, C, D - np.eye(len(lags)))
         with suppress(np.linalg.LinAlgError):
-            told = np.abs(np.linalg.inv(whole)) @ np.abs(whole)
-            if min(told.sum(axis=1).max(), np.abs(np.linalg.eigvals(told)).max()) < 1 / SINGULAR:
+            condition = np.abs(np.linalg.inv(whole)) @ np.abs(whole)
+            most = min(condition.sum(axis=1).max(), np.abs(np.linalg.eigvals(condition)).max())
+            if most < 1 / SINGULAR:
                 return np.empty(0, complex)
         around = np.linalg.pinv(np.eye(len(lags)) - D)
         size = np.abs(A) + np.abs(B) @ np.abs(around) @ np.abs(C)
@@ -210,9 +211,9 @@ class Search:
                 break
             if inside > 0:
                 power = np.arange(1, inside + 1)
-                told = rounding(self.pencil, 0.0, size, inside)
-                told = max(told, 1e-9 * (self.slowest / size) ** inside)
-                if told > 0.1 or (np.abs(sums) < told * size**power).all():
+                blur = rounding(self.pencil, 0.0, size, inside)
+                blur = max(blur, 1e-9 * (self.slowest / size) ** inside)
+                if blur > 0.1 or (np.abs(sums) < blur * size**power).all():
                     spread = float(((np.abs(sums) / inside) ** (1 / power)).max())
                     self.least, count = min(max(1e-6 * size, 10 * spread), size), inside
                     break
@@ -354,7 +355,7 @@ class Search:
 
     def errors(self, roots: Complex) -> Floats:
         """How far each of some known roots may be moved by rounding of the entries; see
-        `told_apart`.
+        `resolution`.
         """
         found, every = np.zeros(len(roots)), self.known()
         if self.large:
@@ -363,7 +364,7 @@ class Search:
             far = np.abs(every - root)
             same = far <= 1e-11 * abs(root)
             size = min(1.0, 0.1 * abs(root), 0.4 * float(far[~same].min(initial=np.inf)))
-            found[i] = told_apart(self.pencil, root, size, max(1, int(same.sum())))
+            found[i] = resolution(self.pencil, root, size, max(1, int(same.sum())))
         return found
 
     def without_lags(self) -> bool:
@@ -444,7 +445,7 @@ class Searches:
     """The roots of a block: those of its parts that have no loop in common, each found by itself.
 
     Where entries are not `exact`, as with linearised networks, roots slower than 1e-9 over the
-    longest delay are not told from zero; over a `unit` of time [s] where nothing is delayed.
+    longest delay are not resolved from zero; over a `unit` of time [s] where nothing is delayed.
     """
 
     def __init__(self, of: Entries, exact: bool = True, unit: float = 0.0) -> None:

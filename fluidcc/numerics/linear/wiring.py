@@ -124,16 +124,16 @@ def close_channels(block: Blocks) -> Blocks:
 def _inverse(matrix: Matrix, problem: str) -> Matrix:
     """The inverse of I less a loop, unless rounding of that loop decides whether there is one.
 
-    How rounding of entries tells on the inverse does not depend on the units of what they join
+    How rounding of entries changes the inverse does not depend on the units of what they join
     (Bauer's condition).
     """
     most, one = np.inf, np.eye(len(matrix))
     with suppress(np.linalg.LinAlgError):
         inverse = np.linalg.inv(matrix)
-        told = np.abs(inverse) @ (one + np.abs(one - matrix))
-        most = told.sum(axis=1).max(initial=0.0)
+        condition = np.abs(inverse) @ (one + np.abs(one - matrix))
+        most = condition.sum(axis=1).max(initial=0.0)
         if most > 1 / SINGULAR:  # as it is never but where units are far apart
-            most = np.abs(np.linalg.eigvals(told)).max()
+            most = np.abs(np.linalg.eigvals(condition)).max()
     if not most <= 1 / SINGULAR:
         raise InvalidInput(
             f"{problem} (to {1 / most:.1e} of its entries); put a delay or a lag into it"
