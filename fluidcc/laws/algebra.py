@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from math import lcm
+from math import comb, lcm, prod
 
 from sympy import (
     Add,
@@ -38,6 +38,8 @@ from sympy import (
     together,
 )
 
+from fluidcc.laws.steps import spend
+
 Condition = tuple[str, Expr]
 """An expression and how it stands to zero: ">", ">=", "==" or "!="."""
 
@@ -45,6 +47,7 @@ Condition = tuple[str, Expr]
 OPPOSITE = {">": ">=", ">=": ">"}
 LARGE, _LONG = 1200, 250  # operations of what may be multiplied out, and of what may be simplified
 _MANY = 10**40
+_TERMS, STEPS = 3000, 40  # of what may be multiplied out, and for each operation
 _SMOOTH = (Add, Mul, Pow, exp, log, sinh, cosh, tanh, asinh, atan, sin, cos)
 _IN_PARTS = (tan, asin, atanh)  # these too, but not everywhere
 
@@ -55,10 +58,14 @@ def short(f: Expr) -> tuple[Expr, dict[Expr, Expr]]:
     """
     back: dict[Expr, Expr] = {}
     for g in f.atoms(exp, Pow, sinh, cosh, tanh, sin, cos, tan):
-        if any(abs(number) > 60 or number.q > 60 for number in _numbers(g.args[-1])):
+        if any(map(_is_large, _numbers(g.args[-1]))):
             known = {k: True for k in ("positive", "nonnegative", "real") if getattr(g, f"is_{k}")}
             back[Dummy("g", **known)] = g
     return f.xreplace({g: d for d, g in back.items()}) if back else f, back
+
+
+def _is_large(number: Expr) -> bool:
+    return bool(abs(number) > 60 or number.q > 60)
 
 
 def _numbers(f: Expr) -> list[Expr]:
@@ -72,9 +79,21 @@ def _forms(f: Expr, size: int) -> Iterator[Expr]:
     yield g
     yield cancel(g)
     yield expand(fraction(g)[0])
-    if size <= _LONG:
+    if size <= _LONG and not f.is_rational_function():
         yield powsimp(expand_log(expand(f)))
-        yield simplify(f)
+        yield simplified(f)
+
+
+def simplified(f: Expr) -> Expr:
+    """Return what `simplify` makes of `f`, where numbers before logarithms do not become powers
+    with as many digits.
+    """
+    large = {
+        g: Mul(*(Dummy("n", positive=v > 0, negative=v < 0) if v in long else v for v in g.args))
+        for g in f.atoms(Mul)
+        if g.has(log) and (long := {v for v in g.args if v.is_Rational and _is_large(v)})
+    }
+    return simplify(f.xreplace(large))
 
 
 def factored(f: Expr) -> Expr:
@@ -87,25 +106,46 @@ def factored(f: Expr) -> Expr:
     return factor(f.xreplace(large)).xreplace({d: v for v, d in large.items()})
 
 
-@lru_cache(maxsize=4096)
 def settled(kind: str, f: Expr) -> bool:
     """Return whether `f` (= left - right), where defined, provably stands as `kind` to zero."""
+    spend(STEPS * (1 + f.count_ops()))
+    return _settled(kind, f)
+
+
+@lru_cache(maxsize=4096)
+def _settled(kind: str, f: Expr) -> bool:
     if f.is_number:  # 4e8 log 2 simplified is the logarithm of a number of 1e8 digits
         known = {">": "is_positive", ">=": "is_nonnegative", "!=": "is_nonzero", "==": "is_zero"}
         if (value := getattr(f, known[kind])) is not None:
             return bool(value)
     f, _ = short(_without_roots(f))
     size = f.count_ops()
-    if size > (LARGE if kind == "==" else _LONG):
+    if size > (LARGE if kind == "==" else _LONG) or max(_terms(f)) > _TERMS:
         return False
     if kind == "==":
         return any(g == 0 for g in _forms(f, size))
-    return any(
-        _has_sign(kind, above, below)
-        for g in (f, cancel(together(f)), simplify(f))
-        for above, below in [fraction(together(g))]
-        for above in (above, expand(above), factored(above))
-    )
+    return any(_has_sign(kind, *fraction(together(g))) for g in _signed_forms(f))
+
+
+def _signed_forms(f: Expr) -> Iterator[Expr]:
+    yield f
+    yield cancel(together(f))
+    if not f.is_rational_function():
+        yield simplified(f)
+
+
+def _terms(f: Expr) -> tuple[int, int]:
+    """Return how many terms the numerator and the denominator of `f` may have, multiplied out."""
+    if isinstance(f, Pow) and f.exp.is_Integer:
+        found = [min(comb(of + abs(int(f.exp)) - 1, of - 1), _MANY) for of in _terms(f.base)]
+        return (found[0], found[1]) if f.exp > 0 else (found[1], found[0])
+    if not isinstance(f, (Add, Mul)):
+        return 1, 1
+    parts = [_terms(g) for g in f.args]
+    below = prod(of for _, of in parts)
+    if isinstance(f, Mul):
+        return prod(of for of, _ in parts), below
+    return sum(of * below // under for of, under in parts), below
 
 
 _ROOTS = 60  # of a symbol: exponents that are floats have denominators of sixteen digits
@@ -128,13 +168,19 @@ def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
     wanted.
     """
     if kind == "!=":
-        return bool(above.is_nonzero)
-    below = factored(below)
-    if below.is_nonnegative:
-        return bool(above.is_positive if kind == ">" else above.is_nonnegative)
-    if below.is_nonpositive:
-        return bool(above.is_negative if kind == ">" else above.is_nonpositive)
-    return False
+        known = "is_nonzero"
+    else:
+        below = factored(below)
+        if below.is_nonpositive:
+            above = -above
+        elif not below.is_nonnegative:
+            return False
+        known = "is_positive" if kind == ">" else "is_nonnegative"
+    return any(getattr(form(above), known) for form in (_as_it_is, expand, factored))
+
+
+def _as_it_is(f: Expr) -> Expr:
+    return f
 
 
 def smooth(f: Expr, defined: bool = False) -> bool:
@@ -176,6 +222,29 @@ def _impossible(kind: str, f: Expr) -> bool:
     if kind in OPPOSITE:
         return settled(OPPOSITE[kind], -f)
     return settled("!=" if kind == "==" else "==", f)
+
+
+def binding(conditions: Iterable[Condition]) -> list[Condition] | None:
+    """Return the conditions but those that others imply plainly; None if they plainly exclude one
+    another: one cannot hold by the assumptions, or two are bounds of the same expression, beside a
+    number, that do not meet.
+    """
+    kept: list[Condition] = []
+    above: dict[Expr, tuple[Expr, bool, Condition]] = {}  # the bound, whether it is excluded
+    for kind, f in conditions:
+        if f.is_zero if kind == "!=" else f.is_negative or (kind == ">" and f.is_nonpositive):
+            return None
+        number, rest = f.as_coeff_Add()
+        size, rest = rest.as_coeff_Mul()
+        key, bound = (rest if size > 0 else -rest), -number / abs(size)
+        if kind not in OPPOSITE:
+            kept.append((kind, f))
+        elif key not in above or (bound, kind == ">") > above[key][:2]:
+            above[key] = bound, kind == ">", (kind, f)
+        low, high = above.get(key), above.get(-key)
+        if low and high and (low[0] > -high[0] or (low[0] == -high[0] and (low[1] or high[1]))):
+            return None
+    return kept + [condition for _, _, condition in above.values()]
 
 
 Assumed = tuple[Expr, list[Condition], dict[Symbol, Expr]]
@@ -220,6 +289,7 @@ def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
     """Return the general value of `s` for which `condition`, linear in it, is as `kind` to zero;
     None if it is not linear.
     """
+    spend(STEPS // 5 * (1 + condition.count_ops()))
     above, below = fraction(together(condition))
     above = expand(above)
     slope, rest = above.coeff(s, 1), above.coeff(s, 0)

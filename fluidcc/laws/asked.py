@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
@@ -27,15 +28,17 @@ from sympy import (
     Subs,
     Symbol,
     expand,
+    false,
     fraction,
     sign,
     together,
+    true,
 )
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from fluidcc.base.errors import Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.algebra import Condition
 from fluidcc.symbols import unfold
 
@@ -104,12 +107,29 @@ def comparing(f: Expr) -> Expr:
     return f.xreplace({g: compared(g) for g in f.atoms(Eq, Ne)})
 
 
+def exact(f: Expr) -> Expr:
+    """Return `f` with the binary fractions that its floats stand for."""
+    return f.xreplace({v: Rational(v) for v in f.atoms(Float)})
+
+
+def flat(where: Iterable[Any]) -> Iterator[Relational]:
+    """Yield conditions one by one, False as 0 != 0, and True not at all."""
+    for condition in where:
+        for part in condition.args if isinstance(condition, And) else (condition,):
+            if part is false:
+                yield Ne(0, 0, evaluate=False)
+            elif part is not true and not isinstance(part, Relational):
+                raise InvalidInput(
+                    f"the condition {part} is no equation or inequality; give relations that "
+                    "all hold, such as [p > 2*q, q < 1]"
+                )
+            elif part is not true:
+                yield part
+
+
 def oriented(relation: Relational) -> Condition:
     """Return how left - right, or right - left, is to stand to zero, and it with exact numbers."""
-    left, right = (
-        side.xreplace({v: Rational(v) for v in side.atoms(Float)})
-        for side in (unfold(relation.lhs), unfold(relation.rhs))
-    )
+    left, right = exact(unfold(relation.lhs)), exact(unfold(relation.rhs))
     if (left - right).has(I):  # products of conjugates are real when they are multiplied out
         above, below = fraction(together(left - right))
         left, right = expand(above) / expand(below), Integer(0)

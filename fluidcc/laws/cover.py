@@ -35,11 +35,13 @@ from sympy import (
     cos,
     cosh,
     exp,
+    expand,
     expand_log,
     floor,
     fraction,
     log,
     pi,
+    powsimp,
     sign,
     simplify,
     sin,
@@ -51,7 +53,8 @@ from sympy import (
 )
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.algebra import Condition, factored, settled, short, smooth
+from fluidcc.laws.algebra import STEPS, Condition, factored, settled, short, smooth
+from fluidcc.laws.steps import spend
 from fluidcc.numerics.enclosure import Span
 
 _RISING = {
@@ -80,6 +83,7 @@ class Enclosing:
     def __init__(self, known: dict[Any, Span], exact: bool = False) -> None:
         self.known = known
         self.exact = exact
+        self.steps = 1 + max((np.size(v.lo) for v in known.values()), default=0) // 500
 
     @classmethod
     def on(cls, symbols: Sequence[Symbol], lo: Any, hi: Any) -> Enclosing:
@@ -97,6 +101,7 @@ class Enclosing:
     def __call__(self, f: Expr) -> Span:
         """Return the intervals of `f`."""
         if f not in self.known:
+            spend(self.steps)
             self.known[f] = self._work_out(f)
         return self.known[f]
 
@@ -334,6 +339,7 @@ class Sign(NamedTuple):
         """
         slopes = [f.diff(s) for s in box]
         hessian, n = Matrix(slopes).jacobian([*box]), len(box)
+        spend(STEPS * _NEWTON * sum(g.count_ops() for g in hessian))
         at = np.array([lo / 2 + hi / 2 for lo, hi in box.values()])
         for _ in range(_NEWTON):
             put = dict(zip(box, map(Float, at), strict=True))
@@ -416,11 +422,17 @@ def forms(kind: str, f: Expr) -> tuple[Expr, ...]:
     for one, other in (f.args, f.args[::-1]) if two else ():
         if one.is_positive and other.is_negative:  # their logarithms stand alike
             more.append(expand_log(log(one) - log(-other)))
+    for term in Add.make_args(f):  # and the number of which one is the logarithm, beside another
+        if isinstance(number := term if isinstance(term, log) else -term, log):
+            way = 1 if number == term else -1
+            whole = powsimp(expand(way * (number.args[0] - exp(way * (term - f)))))
+            more += [whole] * (whole.count_ops() < f.count_ops())
     return tuple(dict.fromkeys([f, *(bare(kind, g) for g in more)]))
 
 
 def _in_factors(f: Expr) -> Expr:
-    if f.count_ops() >= 150:
+    spend(STEPS * (size := f.count_ops()))
+    if size >= 150:
         return f
     small, back = short(f)
     return factored(together(small, deep=True)).xreplace(back)

@@ -323,7 +323,8 @@ def at_rest(
     >>> at_rest(fc.LDCC, given={pi: 0}, eliminate=e).A.shape
     (1, 1)
     """
-    found = list(standstills(law, Steady(true, given=given or {}, eliminate=eliminate)))
+    claim = Steady(true, given=given or {}, eliminate=eliminate)
+    found = list(standstills(law, claim, outputs=True))
     if len(found) != 1:
         number = "no branch" if not found else f"{len(found)} branches"
         raise Unsupported(
@@ -331,9 +332,9 @@ def at_rest(
             f"of it"
         )
     (still,) = found
-    branch = dict(zip(law.switched().modes, still.modes, strict=True))
     A, B, C, D = (
-        M.applyfunc(lambda f: unfold(f.subs(branch)).subs(still.values)) for M in _symbolic(law)
+        M.applyfunc(lambda f: unfold(f.subs(still.modes)).subs(still.values))
+        for M in _symbolic(law)
     )
     return AtRest(law, A, B, C, D, values=still.values, conditions=still.conditions)
 

@@ -4,9 +4,9 @@ counterexample with a proof that it is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, product
+from itertools import chain, islice
 from math import prod
 from typing import Any, overload
 
@@ -37,12 +37,13 @@ from fluidcc.laws.algebra import (
     LARGE,
     OPPOSITE,
     Condition,
+    binding,
     by_squares,
     settled,
     substituted,
     with_conditions,
 )
-from fluidcc.laws.asked import comparing, oriented, without_functions
+from fluidcc.laws.asked import comparing, flat, oriented, without_functions
 from fluidcc.laws.cover import Box, Sign, Work, bare, exactly, forms, pieces
 from fluidcc.laws.law import Law
 from fluidcc.laws.parts import Steady
@@ -50,7 +51,8 @@ from fluidcc.laws.refute import DIGITS, Hunt, fits
 from fluidcc.laws.scaling import unscaled, weights
 from fluidcc.laws.slopes import Slopes
 from fluidcc.laws.steady import standstills
-from fluidcc.laws.switches import Collector
+from fluidcc.laws.steps import MOST, at_most, spend
+from fluidcc.laws.switches import Collector, undecided
 from fluidcc.symbols import pi, plain, unfold
 
 # How sure a verdict is, from the best to the worst.
@@ -106,7 +108,7 @@ class Verdict:
 
 _ATTEMPTS = 12  # substitutions of conditions before a proof is given up
 _MOST_SYMBOLS = 3  # of which a domain is covered with boxes
-_MOST_SWITCHES = 6
+_BRANCH = 20  # steps
 _WORK = 8_000
 _LONG = 400  # operations
 _CONTRADICTORY = "its conditions contradict one another, so that it says nothing"
@@ -161,20 +163,7 @@ class _Question:
     def of(
         cls, relation: Relational, where: tuple[Any, ...], apart: tuple[Expr, ...] = ()
     ) -> _Question:
-        kind, gap = oriented(relation)
-        conditions = []
-        for condition in where:
-            for part in condition.args if isinstance(condition, And) else (condition,):
-                if part is false:
-                    conditions.append(("!=", Integer(0)))
-                elif part is not true and not isinstance(part, Relational):
-                    raise InvalidInput(
-                        f"the condition {part} is no equation or inequality; give relations that "
-                        "all hold, such as [p > 2*q, q < 1]"
-                    )
-                elif part is not true:
-                    conditions.append(oriented(part))
-        return cls(kind, gap, tuple(conditions), apart)
+        return cls(*oriented(relation), tuple(map(oriented, flat(where))), apart)
 
     def verdict(self) -> Verdict:
         """Return the worst of what is found on each branch: by points, by algebra, by covering the
@@ -214,16 +203,8 @@ class _Question:
             raise Unsupported(str(kink)) from None
         if self.gap.free_symbols.union(*(f.free_symbols for _, f in self.where)) & {*collect.modes}:
             raise Unsupported(f"{collect.modes} are symbols that are used for its branches")
-        if len(collect.switches) > _MOST_SWITCHES:
-            raise Unsupported(f"it has {len(collect.switches)} kinks, more than {_MOST_SWITCHES}")
-        for modes in product((1, 0), repeat=len(collect.switches)):
-            branch = {m: Integer(v) for m, v in zip(collect.modes, modes, strict=True)}
-            chosen = [s.subs(branch) for s in collect.switches]
-            conditions = [(kind, f.subs(branch)) for kind, f in where]
-            conditions += [
-                (">", s) if v else (">=", -s) for s, v in zip(chosen, modes, strict=True)
-            ]
-            yield gap.subs(branch), conditions
+        switches = dict(zip(collect.modes, collect.switches, strict=True))
+        yield from _held(gap, where, switches)
 
     def _on_branch(self, gap: Expr, conditions: list[Condition], hunt: Hunt) -> Verdict:
         slopes = Slopes()
@@ -337,7 +318,8 @@ class _Question:
         return self._looked_for(hunt, how)
 
     def _looked_for(self, hunt: Hunt, how: str, agrees: bool = False) -> Verdict:
-        if point := hunt.first(hunt.far()):
+        near = hunt.least() if self.kind in OPPOSITE else iter(())
+        if point := hunt.first(chain(near, hunt.far())):
             return self._refuted(point)
         size = self.gap.count_ops()
         found = "it is too long for algebra" if size > LARGE else "no proof was found"
@@ -364,6 +346,24 @@ def _number(value: Expr) -> Any:
     """Return a float where that is the exact value, else the exact value."""
     near = float(value) if value.is_Rational else None
     return near if near is not None and Rational(near) == value else value
+
+
+def _held(
+    gap: Expr, where: Iterable[Condition], switches: Mapping[Symbol, Expr]
+) -> Iterator[tuple[Expr, list[Condition]]]:
+    """Yield the gap and the conditions with modes decided, but where these exclude one another."""
+    spend(_BRANCH)
+    if (kept := binding(where)) is None:
+        return
+    mode = undecided([gap, *(f for _, f in kept)], switches)
+    if mode is None:
+        yield gap, kept
+        return
+    for value in (1, 0):
+        put = {mode: Integer(value)}
+        rest = {m: s.subs(put) for m, s in switches.items() if m != mode}
+        side = (">", switches[mode]) if value else (">=", -switches[mode])
+        yield from _held(gap.subs(put), [*((k, f.subs(put)) for k, f in kept), side], rest)
 
 
 # --- the claims of laws and formulas --------------------------------------------------------------
@@ -458,7 +458,9 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     Points at which a part of either side is not defined or not real do not count. Numbers are
     meant exactly: 0.1 is the binary fraction that it stands for. A statement about equilibria
     (`Steady`) is proved if it is on every branch on which all flows vanish; what is looked at are
-    those with ratios of at most 1 and states within their bounds.
+    those with ratios of at most 1 and states within their bounds. A call ends after a number of
+    steps of work (some 20 s), which are counted and not timed, so that its answer is the same on
+    every machine; what is not decided by then is undecided.
 
     Raises
     ------
@@ -482,29 +484,34 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     """
     if isinstance(where, str) or not isinstance(where, Iterable) or isinstance(where, Basic):
         raise InvalidInput(f"where is {shown(where)}; give a list of SymPy relations")
-    conditions = tuple(_symbolic("where", given) for given in where)
-    if false in conditions:
+    conditions = tuple(flat(_symbolic("where", given) for given in where))
+    if any(r == Ne(0, 0, evaluate=False) for r in conditions):
         raise InvalidInput("where holds False, which no point meets; give SymPy relations")
     claims = getattr(statement, "claims", None)
     if isinstance(statement, Law):
         _known(statement, (*statement.params, *statement.inputs, *statement.states), conditions)
-        return Proof(
-            tuple(prove_claim(statement, k, f, conditions) for k, f in statement.claims.items()),
-            statement.name,
-        )
+        return _proof(statement, lambda k, f: prove_claim(statement, k, f, conditions))
     if isinstance(claims, Mapping):  # a formula
         _known(statement, statement.arguments, conditions)
         domain = tuple(bound.condition.doit() for bound in statement.domain)
-        return Proof(
-            tuple(
-                replace(_at_first(f, conditions, domain), label=k, statement=f)
-                for k, f in claims.items()
-            ),
-            statement.name,
+        return _proof(
+            statement,
+            lambda k, f: replace(_at_first(f, conditions, domain), label=k, statement=f),
         )
     statement = _symbolic("statement", statement)
     _meant(statement.free_symbols, conditions)
-    return replace(decide(statement, conditions), label=label, statement=statement)
+    with at_most(MOST):
+        return replace(decide(statement, conditions), label=label, statement=statement)
+
+
+def _proof(of: Any, verdict: Callable[[str, Any], Verdict]) -> Proof:
+    """Return the verdicts on all claims, each of which may take its share of the steps left."""
+    found, left = list[Verdict](), MOST
+    for k, (label, claim) in enumerate(of.claims.items()):
+        with at_most(left // (len(of.claims) - k)) as account:
+            found.append(verdict(label, claim))
+        left -= account.given - max(account.left, 0)
+    return Proof(tuple(found), of.name)
 
 
 def _known(of: Any, symbols: Sequence[Symbol], conditions: tuple[Any, ...]) -> None:
@@ -552,9 +559,8 @@ def prove_claim(law: Law, label: str, claim: Any, where: tuple[Any, ...] = ()) -
         return replace(decide(claim, where), label=label, statement=claim)
     found = []
     try:
-        for still in standstills(law, claim):
-            relation = _put(claim.relation, still.values)
-            given = still.conditions + tuple(_put(r, still.values) for r in where)
+        for still in standstills(law, claim, where):
+            relation, given = _put(claim.relation, still.values), still.conditions
             more = tuple(_put(r, still.values) for r in _reached(law))
             verdict = _at_first(relation, given, more)
             if verdict.how != _CONTRADICTORY:

@@ -12,6 +12,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
+from scipy.optimize import minimize
 from sympy import (
     Add,
     Expr,
@@ -28,7 +29,8 @@ from sympy import (
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.algebra import Condition
-from fluidcc.laws.cover import Enclosing, exact_near, stands
+from fluidcc.laws.cover import Enclosing, exact_near, exactly, stands
+from fluidcc.laws.steps import spend
 
 Point = dict[Symbol, Expr]
 """A value for each symbol, exactly."""
@@ -38,13 +40,28 @@ _DECADES = (1.0, 6.0, 30.0, 120.0)
 _EACH = 120  # random points of each
 _TRIES = 12  # of those that floats leave open
 _PARTS, _FINE = 24, 60  # of an expression whose zeros are looked for, and digits of these
+_EVALUATED = 10  # times, about, until a zero is found
+_DESCENTS, _DESCENT = 4, 4  # tries, and steps for each operation
 _GRID = 10 ** np.linspace(-6.03, 6.01, 400)
 _FAR = *(Rational(10) ** k for k in (10, 30, 100)), *(exp(k) for k in (1500, 10_000, 100_000))
 
 
+# What of a real number its sign tells.
+_OF_SIGN = ("positive", "negative", "zero", "real", "complex", "finite", "imaginary", "hermitian")
+
+
 def fits(symbol: Symbol, value: Expr) -> bool:
     """Return whether a value provably is what the assumptions on a symbol say."""
-    return all(getattr(value, f"is_{k}", v) is v for k, v in symbol.assumptions0.items())
+    known = symbol.assumptions0
+    if value.is_Rational:
+        return all(getattr(value, f"is_{k}", v) is v for k, v in known.items())
+    # SymPy would write exp(100000) out in digits for its sign.
+    signs = ((1, ">", value), (-1, ">", -value), (0, "==", value))
+    sign = next((Integer(n) for n, kind, f in signs if exactly(kind, f, {})), None)
+    return sign is not None and all(
+        getattr(sign if k.endswith(_OF_SIGN) else value, f"is_{k}", v) is v
+        for k, v in known.items()
+    )
 
 
 def _exact(x: float) -> Expr:
@@ -141,6 +158,36 @@ class Hunt:
             values = zip(self.symbols, (size**way for way in ways), strict=True)
             yield {s: v if fits(s, v) else -v for s, v in values}
 
+    def least(self) -> Iterator[Point]:
+        """Yield points with exact coordinates near to where the gap is least under the conditions,
+        by descent in floats from a few points.
+        """
+        parts = [self.gap, *(f for kind, f in self.where if kind in (">", ">="))]
+        equal = [f for kind, f in self.where if kind == "=="]
+        if any(s.is_integer for s in self.symbols) or not self.symbols:
+            return
+        gap, *least = (lambdify([self.symbols], f, "numpy") for f in parts)
+        same = [lambdify([self.symbols], f, "numpy") for f in equal]
+        bounds = [(0.0 if s.is_nonnegative else None, 0.0 if s.is_nonpositive else None)
+                  for s in self.symbols]  # fmt: skip
+        rng = np.random.default_rng(11)
+        for _ in range(_DESCENTS):
+            spend(_DESCENT * sum(f.count_ops() for f in (*parts, *equal)))
+            start = rng.uniform(0.1, 3, len(bounds)) * np.where(
+                [s.is_nonnegative for s in self.symbols], 1, rng.choice([-1, 1], len(bounds))
+            )
+            try:
+                with np.errstate(all="ignore"):
+                    found = minimize(
+                        gap, start, method="SLSQP", bounds=bounds, tol=1e-14,
+                        constraints=[{"type": "ineq", "fun": f} for f in least]
+                        + [{"type": "eq", "fun": f} for f in same],
+                    ).x  # fmt: skip
+            except (TypeError, ValueError, ZeroDivisionError, OverflowError, NameError):
+                continue
+            if np.isfinite(found).all():
+                yield from self.meant(dict(zip(self.symbols, map(float, found), strict=True)))
+
     def turns(self) -> Iterator[Point]:
         """Yield points at which a part of the gap vanishes or turns while one symbol moves: a peak
         is there, however narrow.
@@ -191,8 +238,9 @@ def _zeros(f: Expr, s: Symbol, along: Any) -> Iterator[Expr]:
     with np.errstate(all="ignore"):
         value = np.where(inside.sure, inside.lo / 2 + inside.hi / 2, np.nan) + 0 * along
         found = np.flatnonzero(value[:-1] * value[1:] < 0)
-    exact = lambdify(s, f, "mpmath")
+    exact, steps = lambdify(s, f, "mpmath"), f.count_ops()
     for ends in (along[i : i + 2].tolist() for i in found[:_TRIES]):
+        spend(_EVALUATED * steps)
         with mpmath.workdps(_FINE):
             try:
                 root = mpmath.findroot(exact, ends, solver="anderson", tol=mpmath.mpf(10) ** -_FINE)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any, NamedTuple
 
 from sympy import (
@@ -27,14 +26,20 @@ from sympy import (
     factor,
     false,
     fraction,
+    nan,
     together,
     true,
+    zoo,
 )
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
+from fluidcc.laws.algebra import binding, by_squares
+from fluidcc.laws.asked import exact, oriented
 from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Steady, Structure, per_structure
+from fluidcc.laws.steps import spend
+from fluidcc.laws.switches import undecided
 from fluidcc.symbols import (
     OF_FLOWS,
     REPORTING,
@@ -243,16 +248,19 @@ def _past_the_data(law: Law) -> str:
 # --- Where a law can stand still, exactly, for claims about its equilibria -----------------------
 
 
+_NODE = 20  # steps of a place in the search, and for each operation of a flow that is solved
+
+
 class Standstill(NamedTuple):
     """One branch on which a law can stand still: put in `values`, then it does, as long as
     `conditions` hold.
 
-    `modes` are those of ``law.switches`` on that branch.
+    `modes` are those of ``law.switches`` that count on that branch.
     """
 
     values: dict[Symbol, Expr]
     conditions: tuple[Relational, ...]
-    modes: tuple[int, ...] = ()
+    modes: dict[Symbol, Expr]
 
 
 def steady_flow(law: Law, given: Mapping[Symbol, Any] | None = None) -> dict[Symbol, Expr]:
@@ -275,9 +283,20 @@ def _known(law: Law, given: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
     return known | {s: unfold(v) for s, v in given.items()}
 
 
-def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
+def standstills(
+    law: Law, claim: Steady, where: Sequence[Any] = (), outputs: bool = False
+) -> Iterator[Standstill]:
     """Yield every branch on which the law can stand still under what the claim gives: on each,
     every flow is zero because one of its factors is.
+
+    Parameters
+    ----------
+    law : Source or Link
+    claim : Steady
+    where : sequence of relational
+        Conditions without which no branch counts.
+    outputs : bool
+        Whether branches that differ in what the law puts out alone are apart.
 
     Raises
     ------
@@ -288,54 +307,94 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
     law = settled(law)
     held = law.switched()
     known = _known(law, claim.given)
-    flows = steady_flow(law, claim.given)
-    for modes in product((1, 0), repeat=len(held.modes)):
-        branch = {m: Integer(v) for m, v in zip(held.modes, modes, strict=True)}
-        switches = [s.subs(known).subs(branch) for s in held.switches]
-        conditions = [s > 0 if v else s <= 0 for s, v in zip(switches, modes, strict=True)]
-        zero = [(z, f.subs(branch)) for z, f in flows.items()]
-        for values, met in _vanishing(law, zero, claim.eliminate, {}, conditions):
-            yield Standstill(known | values, met, modes)
+    switches = {m: exact(s.subs(known)) for m, s in zip(held.modes, held.switches, strict=True)}
+    flows = [(z, exact(f)) for z, f in steady_flow(law, claim.given).items()]
+    given = tuple(r.func(*(exact(unfold(f)).subs(known) for f in r.args)) for r in where)
+    out = [f.subs(known) for f in held.out.values()] if outputs else [*known.values()]
+    rest = _Rest(law, claim.eliminate, flows, switches, {}, {}, given, out)
+    for values, met, branch in rest.ways():
+        yield Standstill({s: v.subs(branch) for s, v in known.items()} | values, met, branch)
 
 
-Solved = tuple[dict[Symbol, Expr], tuple[Any, ...]]
+class _Rest(NamedTuple):
+    """What is left of a search for standstills, with what was found already put in."""
 
+    law: Law
+    wanted: Symbol | None
+    flows: list[tuple[Symbol, Expr]]  # that are to be zero, by state
+    switches: dict[Symbol, Expr]  # of the modes that are not decided
+    branch: dict[Symbol, Expr]  # those that are
+    values: dict[Symbol, Expr]
+    met: tuple[Any, ...]  # conditions
+    out: list[Expr]
 
-def _vanishing(
-    law: Law,
-    flows: Sequence[tuple[Symbol, Expr]],
-    wanted: Symbol | None,
-    values: dict[Symbol, Expr],
-    conditions: Sequence[Any],
-) -> Iterator[Solved]:
-    """Yield values for which all flows, by state, are zero, and the conditions for it."""
-    conditions = [cond for cond in conditions if cond is not true]
-    if false in conditions:
-        return
-    if not flows:
-        yield values, tuple(conditions)
-        return
-    (z, flow), *others = flows
-    above, below = fraction(together(flow.subs(values)))
-    above = factor(above)
-    if above == 0:
-        yield from _vanishing(law, others, wanted, values, conditions)
-        return
-    apart = {p.as_base_exp()[0] for p in Mul.make_args(factor(below))}  # zero nowhere
-    for part in dict.fromkeys(p.as_base_exp()[0] for p in Mul.make_args(above)):
-        if part.is_nonzero or {part, -part} & apart:
-            continue
-        symbol, slope, rest, certain = _linear(law, z, part, wanted, apart)
-        value = -rest / slope
-        put = {s: v.subs(symbol, value) for s, v in values.items()} | {symbol: value}
-        met = [cond.subs(symbol, value) for cond in conditions]
-        met += [value > 0] if symbol.is_positive else [value >= 0] if symbol.is_nonnegative else []
-        if certain:
-            yield from _vanishing(law, others, wanted, put, met)
+    def ways(self) -> Iterator[tuple[dict[Symbol, Expr], tuple[Any, ...], dict[Symbol, Expr]]]:
+        """Yield values for which all flows are zero, the conditions for it, and modes: flows that
+        no open mode touches are solved first, for modes need not be decided of what vanishes then.
+        """
+        spend(_NODE)
+        if false in self.met:
+            return
+        relations = {oriented(cond): cond for cond in self.met if cond is not true}
+        if (rest := binding(relations)) is None:
+            return
+        met = tuple(relations[cond] for cond in rest)
+        here = self._replace(met=met)
+        flows = (k for k, (_, f) in enumerate(here.flows) if not f.free_symbols & {*here.switches})
+        if (k := next(flows, None)) is not None:
+            yield from here._solved(k)
+        elif mode := undecided([*(f for _, f in here.flows), *here.out], here.switches):
+            for value in (1, 0):
+                yield from here._held(mode, Integer(value)).ways()
         else:
-            yield from _vanishing(law, others, wanted, put, [*met, Ne(slope, 0)])
-            both = [(z, slope), (z, rest), *others]
-            yield from _vanishing(law, both, wanted, values, conditions)
+            yield here.values, met, here.branch
+
+    def _held(self, mode: Symbol, value: Expr) -> _Rest:
+        switch = self.switches[mode]
+        defined = not switch.has(nan, zoo)  # what has no value there is no equilibrium
+        return self._put({mode: value})._replace(
+            switches={m: s.subs(mode, value) for m, s in self.switches.items() if m != mode},
+            branch=self.branch | {mode: value},
+            met=(*self.met, (switch > 0 if value else switch <= 0) if defined else false),
+        )
+
+    def _put(self, put: dict[Symbol, Expr]) -> _Rest:
+        return self._replace(
+            flows=[(z, f.subs(put)) for z, f in self.flows],
+            switches={m: s.subs(put) for m, s in self.switches.items()},
+            met=tuple(cond.subs(put) for cond in self.met),
+            out=[f.subs(put) for f in self.out],
+        )
+
+    def _solved(self, k: int) -> Iterator[tuple[Any, ...]]:
+        """Yield what `ways` does where one factor or another of a flow is zero."""
+        z, flow = self.flows[k]
+        rest = self._replace(flows=[*self.flows[:k], *self.flows[k + 1 :]])
+        if flow.has(nan, zoo):
+            return
+        spend(_NODE * (1 + flow.count_ops()))
+        above, below = fraction(together(flow))
+        above = factor(above)
+        if above == 0:
+            yield from rest.ways()
+            return
+        apart = {p.as_base_exp()[0] for p in Mul.make_args(factor(below))}  # zero nowhere
+        for part in dict.fromkeys(p.as_base_exp()[0] for p in Mul.make_args(above)):
+            if part.is_nonzero or {part, -part} & apart:
+                continue
+            if by_squares(">", part) or by_squares(">", -part):
+                continue
+            symbol, slope, free, certain = _linear(self.law, z, part, self.wanted, apart)
+            value = -free / slope
+            met = [value > 0] if symbol.is_positive else [value >= 0] * bool(symbol.is_nonnegative)
+            put = rest._put({symbol: value})
+            values = {s: v.subs(symbol, value) for s, v in self.values.items()} | {symbol: value}
+            put = put._replace(values=values, met=(*put.met, *met))
+            if certain:
+                yield from put.ways()
+            else:
+                yield from put._replace(met=(*put.met, Ne(slope, 0))).ways()
+                yield from rest._replace(flows=[(z, slope), (z, free), *rest.flows]).ways()
 
 
 def _linear(
@@ -347,6 +406,7 @@ def _linear(
     above = f.expand()
     known = [*law.params, *law.inputs, *law.states]
     candidates = [wanted] if wanted in above.free_symbols else known
+    candidates = [s for s in candidates if s in above.free_symbols]
     found = []
     for s in candidates:
         slope, rest = above.coeff(s, 1), above.coeff(s, 0)

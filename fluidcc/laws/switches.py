@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sympy import (
@@ -88,6 +89,16 @@ def _may_fail(f: Expr) -> bool:
         return True
     root = isinstance(f, Pow) and not f.exp.is_integer
     return (root or isinstance(f, log)) and not f.args[0].is_nonnegative
+
+
+def undecided(parts: Iterable[Expr], switches: Mapping[Symbol, Expr]) -> Symbol | None:
+    """Return a mode that `parts` depend on, and whose switch depends on none of `switches`."""
+    wanted = {m for f in parts for m in f.free_symbols & switches.keys()}
+    while wanted:
+        mode = next(m for m in switches if m in wanted)
+        if not (wanted := switches[mode].free_symbols & switches.keys()):
+            return mode
+    return None
 
 
 def mode_symbol(k: int) -> Symbol:

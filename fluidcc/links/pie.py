@@ -49,6 +49,7 @@ PIE = extended(
     out={"mark": h * (1 - _let_in)},
     params={alpha: 0.125, beta: 1.25, T: 0.015, rise: 0.02, decay: -log(0.98), spared: 0.2},
     units={rise: "1", decay: "1", spared: "1"},
+    claims=PI2.claims,
     about="A proportional-integral controller whose gains grow with its mark ratio.",
     meaning={
         p: "mark ratio as it is computed",

@@ -5,6 +5,7 @@ polynomials of known sign.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -181,6 +182,34 @@ def test_a_gap_that_floats_lose_is_not_told() -> None:
     assert " -" not in verdict.how.split(" at z")[0]
 
 
+# Of other kinds: wide scales, conditions, corners, minima in several symbols.
+OTHER: list[tuple[Any, tuple[Any, ...], str]] = [
+    (log(1 + 1e-9 * z) < 1e-9 * z, (), "proved"), (log(1 + exp(x)) > Max(x, 0), (), "proved"),
+    (sp.tanh(a + b) < sp.tanh(a) + sp.tanh(b), (), "proved"),
+    (a * b < Rational(1, 4), (Eq(a + b, 1), a < b), "proved"), (2**n > n + 1, (n >= 2,), "proved"),
+    (x + y < 14.142, (x**2 + y**2 <= 100,), "refuted"), (sin(a) * sin(b) < 1, (), "refuted"),
+    (x * y < 50, (x**2 + y**2 <= 100,), "refuted"), (n**2 - 201 * n + 10100 > 0, (), "refuted"),
+    ((x**2 - 3) ** 2 + (y - 1) ** 2 > 0, (), "refuted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "where", "status"), OTHER)
+def test_other_kinds_of_inequalities_are_decided(statement: Any, where: Any, status: str) -> None:
+    verdict = prove(statement, where=where)
+    assert verdict.status == status  # type: ignore[union-attr]
+    assert status == "proved" or _fails(verdict, statement, where)
+
+
+def test_a_proof_ends_after_so_many_steps_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum of eleven maxima has 2,048 branches, none of which excludes another."""
+    monkeypatch.setattr("fluidcc.laws.prove.MOST", 5_000)
+    parts = symbols("z:12", positive=True)
+    sums = sum(Max(one, other) for one, other in pairwise(parts))
+    verdict = prove(sums >= sum(parts) / 2)
+    assert verdict.status == "undecided"  # type: ignore[union-attr]
+    assert "after 5,000 steps" in verdict.how  # type: ignore[union-attr]
+
+
 # --- claims about equilibria ----------------------------------------------------------------------
 
 X, Z, A, T = symbols("X Z A T", positive=True)
@@ -209,6 +238,8 @@ STEADY: list[tuple[dict[Any, Any], Any, bool]] = [
     ({X: A - X + Max(X - 2 * A, 0) * 2}, X >= A, True),
     ({X: (A - X) * pi, s: (1 - s) * s}, Eq(s, 1), False),
     ({X: (A - X) * pi + (2 * A - X) * (1 - pi)}, And(X >= A, X <= 2 * A), True),
+    ({X: (X - A) * (X**2 - A * X + A**2) / A**2}, Eq(X, A), True),
+    ({X: A * exp(-pi) - X}, X < A, False), ({X: Min(A, 2 * A * pi) - X}, X <= A, True),
 ]  # fmt: skip
 
 
@@ -221,7 +252,7 @@ def test_claims_about_equilibria_hold_on_every_branch() -> None:
         assert true or not verdict, (flows, claim, verdict)
         if verdict.status not in ("proved", "refuted"):
             left.append((flows, claim, verdict))
-    assert len(STEADY) == 20
+    assert len(STEADY) == 23
     assert len(left) <= 2, left
 
 
