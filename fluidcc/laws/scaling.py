@@ -30,11 +30,12 @@ def weights(parts: Sequence[Expr]) -> dict[Symbol, Rational]:
         with np.errstate(all="ignore"):
             inside = Enclosing.on(symbols, points, points)
             slopes = [[inside(g) for g in (f, *(s * f.diff(s) for s in symbols))] for f in parts]
+            middles = [[g.lo / 2 + g.hi / 2 for g in found] for found in slopes]
     except Unsupported:
         return {}
     rows = []
-    for k, found in enumerate(slopes):
-        value, *moved = (np.broadcast_to(g.lo / 2 + g.hi / 2, _POINTS) for g in found)
+    for k, found in enumerate(middles):
+        value, *moved = (np.broadcast_to(v, _POINTS) for v in found)
         rows.append(np.c_[np.transpose(moved), -np.outer(value, np.arange(len(parts)) == k)])
     table = np.concatenate(rows)
     if not np.isfinite(table).all():
