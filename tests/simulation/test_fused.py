@@ -38,12 +38,13 @@ def one_link(buffer: float | None = None) -> Network:
 
 
 def two_hops() -> Network:
-    """Flows that come and go; two over both links, whose rates are summed."""
+    """Flows that come and go; two over both links, and two over one, the rates of each summed."""
     net = Network().link("a", DropTail, capacity=[(0, 3e6), (4, 2.5e6)], delay=0.02)
     net.link("b", DropTail, capacity=2e6, delay=0.01, buffer=4e5)
     for i in range(2):
-        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=i)
-    return net.flow("second", LDCC(w=30e3), route=["b"], start=[0, 6], stop=[5, 20])
+        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
+        net.flow(f"first{i}", LDCC(w=30e3), route=["a"], access_delay=0.005, start=i)
+    return net.flow("second", LDCC, route=["b"], start=[0, 6], stop=[5, 20])
 
 
 def mixed() -> Network:
@@ -70,7 +71,7 @@ def crowd() -> Network:
 def prices() -> Network:
     links = [{"law": law, "capacity": 3e6, "delay": 0.01} for law in (PenaltyLink, DualLink)]
     long, first = (PrimalDual(alpha=1e5, w=w) for w in (20e3, 40e3))
-    return fc.parking_lot([{"law": long, "start": 5}], [first, []], links)
+    return fc.parking_lot([long], [first, {"law": long, "start": 5}], links)
 
 
 CASES: dict[str, tuple[Callable[[], Network], str]] = {
