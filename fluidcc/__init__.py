@@ -130,7 +130,8 @@ def _hint(name: str) -> str:
         return ""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, __dir__(), n=3, cutoff=0.7)  # BBR is no misprint of CBR
+    alike = [one for one in __dir__() if one.lower() == name.lower()]
+    near = alike or get_close_matches(name, __dir__(), n=3, cutoff=0.7)  # BBR is no misprint of CBR
     if near:
         return f"; did you mean {', '.join(near)}?"
     return "; `fluidcc list` names the laws, and fc.Source makes one" if name[0].isupper() else ""

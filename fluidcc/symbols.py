@@ -191,14 +191,14 @@ def expression(value: Any, what: str) -> Any:
     """Return `value` as SymPy has it; text is none, as its symbols would not be those of the
     vocabulary.
     """
-    if isinstance(value, Expr):
+    if isinstance(value, Expr) and not value.is_Matrix:
         return value
     try:
         found = None if isinstance(value, str | bytes | bool) else sympify(value)
     except (SympifyError, TypeError, ValueError):
         found = None
     vast = isinstance(found, Rational) and found.is_finite and abs(found) > sys.float_info.max
-    if not isinstance(found, Expr | Boolean) or vast:
+    if not isinstance(found, Expr | Boolean) or found.is_Matrix or vast:
         raise LawError(
             f"{what} is {shown(value)}; give an expression of SymPy symbols, or a number"
         )

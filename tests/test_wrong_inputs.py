@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Function, symbols
+from sympy import Function, Matrix, symbols
 
 import fluidcc
 from fluidcc.base import errors
@@ -442,7 +442,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("sweep bytes.toml", "bytes.toml"), ("sweep g.toml --workers 0", "0"),
     ("sweep g.toml --store s.toml", "s.toml"),
     ("sweep g.toml --scheduler nowhere", "nowhere"), ("claims lddc", "'lddc'"),
-    ("reproduce --folder s.toml", "s.toml"),
+    ("reproduce --folder s.toml", "s.toml"), ("simulate s.toml -o .", "--output ."),
 ]  # fmt: skip
 
 
@@ -632,6 +632,16 @@ DOUBTFUL: list[tuple[Callable[[], Any], str]] = [
     (lambda: swept({"l.buffer": [1e2, 1e6]}, "equilibrium_rtt"), "'100 packets'"),
     (lambda: swept({"delay": {"from": 1, "to": 9, "points": 2}}, "equilibrium_rtt"), "'9 ms'"),
 ]  # fmt: skip
+
+
+def rest(**changes: Any) -> Any:
+    return fc.equilibrium(net()).changed(**changes)
+
+
+def elsewhere() -> Any:
+    return fc.equilibrium(net().with_link("l", capacity=4e6))
+
+
 # What cannot be meant is refused, and what it is about is named.
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: link(capacity=[(0, 3e6), (-1, 2e6)]), "a time in a pair, is -1"),
@@ -699,6 +709,87 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: block(B=[[1.0], [2.0]]), "B"), (lambda: lag().delayed(-1), "-1"),
     (lambda: lag().step([-1, 0, 1]), "t is|times"), (lambda: interval(n=0), "n is 0"),
     (lambda: fc.metrics.windowed_mean(run().rate, window=1e6), "window"),
+    (lambda: fc.simulate(net(), "10"), "'10', text without a unit"),
+    (lambda: fc.simulate(net(), 1.0, workers=0), "no argument 'workers'"),
+    (lambda: fc.simulate(net(), 0.1, restart=run()), "restart ends at 0.5 s; give a later"),
+    (lambda: fc.simulate(net(), np.array([1.0])), "until"), (lambda: fc.Network(3), "nothing by"),
+    (lambda: fc.stability(net(), at=elsewhere()), "none of this network: l.q moves; give one of"),
+    (lambda: fc.linearize(net(), at=elsewhere()), "none of this network: l.q moves; give one of"),
+    (lambda: fc.stability(net(), at=rest(rate=2.9e6)), "none of this network; give one of"),
+    (lambda: fc.linearize(net(), at=rest(states={"l": {}})), "knows no 'a'; give one of"),
+    (lambda: rest(rate=[1, 2]), r"rate is \[1, 2\]; give a number, or 1"),
+    (lambda: rest(rate="x"), "rate is 'x'"), (lambda: rest(states=3), "states is 3; give all"),
+    (lambda: fc.undelayed(net(), held=3), "held is 3"), (lambda: rest(speed=3), "array 'speed'"),
+    (lambda: fc.undelayed(net(), held=["z"]), "'z' to be"), (lambda: link(name="l\t"), "blank"),
+    (lambda: flow(name=" a"), "name of a flow is ' a'; .* without blanks"),
+    (lambda: flow(start=["1 s", "2"], stop=[3, 4]), "'2', text without"),
+    (lambda: flow(law=fc.AIMD, initial={"w": "5 ms"}), "'5 ms', a time"),
+    (lambda: link(buffer="1e400 packets"), "'1e400 packets'; give a finite number"),
+    (lambda: link(buffer="100"), "'100', text without"), (lambda: link(buffer="inf"), "'inf'"),
+    (lambda: link(capacity=lambda t: 3e6), "capacity of link"), (lambda: link(capacity=g), "is g"),
+    (lambda: link(capacity=[(0, 3e6, 1)]), "pairs such as"), (lambda: bell("50"), "rtt of flow"),
+    (lambda: link(initial={"q": "5 packets"}), "'5 packets', a number of packets"),
+    (lambda: net().with_flow("a", name="b"), "name twice"),
+    (lambda: net().with_flow("a", beta=1), "beta of flow 'a' cannot be changed"),
+    (lambda: net().with_flows([("a", {})]), "the changes is"), (lambda: net().only("a"), "'a'"),
+    (lambda: fc.dumbbell({"a": {"law": fc.LDCC, "route": ["x"]}}, {"capacity": 1e6}),
+     "route of flow 'a' follows from the topology; leave it out"),
+    (lambda: fc.parking_lot([{"law": fc.LDCC, "route": []}], [[]], {"capacity": 1e6}), "leave it"),
+    (lambda: fc.two_queues([], [fc.LDCC], {"capacity": 1e6}, {"dely": 1}), "link 'tcp' has no"),
+    (lambda: fc.AIMD(b=2), "b is 2, but must be at most 1"), (lambda: fc.Reno(b=1.5), "at most 1"),
+    (lambda: fc.RED(p_max=2), "p_max is 2, but"), (lambda: fc.GCC(alpha=2), "alpha is 2, but"),
+    (lambda: fc.DCCP(b=2), "b is 2, but"), (lambda: fc.LDCC({"beta": 1}), "by name, not"),
+    (lambda: fc.LDCC(beta=symbols("k")), "beta is k; give a number"),
+    (lambda: law(limits={g: nan}), "limits has g: nan"), (lambda: law(where=[3]), "where holds 3"),
+    (lambda: law(flow={x: Matrix([x])}), r"flow: x is Matrix.*; give an expression"),
+    (lambda: law(window=x), r"window is x; give one of its states \[packet\]"),
+    (lambda: law(traffic="burst"), "traffic is 'burst'; give"), (lambda: law(gain="x"), "gain is"),
+    (lambda: law(penalty=[1]), "penalty is"), (lambda: law(threshold=symbols("k")), "depends on k"),
+    (lambda: fc.LDCC.with_utility(fc.LDCC.utility, params=3), "LDCC: params is 3"),
+    (lambda: fc.LDCC.with_utility(fc.LDCC.utility, units=[1]), "units is"),
+    *[(lambda k=k: fc.window("w", 1, **{k: 3}), f"w: {k} is 3; give ") for k in (
+        "params", "units", "flow", "jumps", "ticks", "steady", "limits", "meaning", "initial")],
+    (lambda: fc.window("w", "1"), "growth is '1'"), (lambda: fc.window("w", 1, least="1"), "least"),
+    (lambda: fc.window("w", 1, clock="x"), "clock is 'x'"), (lambda: fc.window("w"), "lacks g"),
+    (lambda: fc.with_windowed_minimum(fc.Vegas, 10**6), "buckets is 1000000; give .* from 2 to"),
+    (lambda: fc.with_pause("x"), "law is 'x'"), (lambda: fc.count_packets(fc.RED, -1), "mean"),
+    (lambda: lag(delay="100"), "'100', text without"), (lambda: lag(delay="1 bit"), "amount of"),
+    (lambda: lag().delayed("x"), "the extra delay is 'x'"), (lambda: lag().step([nan]), "t is"),
+    (lambda: fc.DelayLTI.retarded(1, (-1, "1 b")), "the delay of A_k is '1 b', an amount"),
+    *[(lambda v=v: lag().feedback(sign=v), "sign is .*; give -1 or 1") for v in (2, "-", 0, nan)],
+    (lambda: lag().margins(at="x"), "at is 'x'"), (lambda: lag().lsim([1, 2], [0]), "u has the"),
+    (lambda: lag().lsim([1, 2], [1, 0]), "t is"), (lambda: lag().roots(count=2.5), "count is 2.5"),
+    (lambda: fc.metrics.mean(run().rate, time=[0, 1]), "a DataArray has its own; leave it out"),
+    (lambda: fc.metrics.mean(run()), "x is a Dataset; give one of its variables"),
+    (lambda: fc.metrics.jain(run()), "a Dataset"), (lambda: fc.metrics.jain([-1, 2]), "one is -1"),
+    (lambda: fc.metrics.settling_time(run().rate, start=9), "start is 9 s, and the samples end"),
+    (lambda: fc.metrics.mean(run().rate, 0.4, 0.2), "the span from 0.4 to 0.2 s"),
+    (lambda: fc.metrics.mean(run().rate, "0.1"), "start is '0.1', text"),
+    (lambda: fc.metrics.over_others([1, 2], True), "no flow True"),
+    (lambda: fc.metrics.loss(run(), start=9), "span from 9"),
+    (lambda: fc.plot.compare(run(), run(), variable=3), "variable is 3; give a name"),
+    (lambda: fc.plot.compare(run(), run(), variable=["rate"]), r"variable is \['rate'\]"),
+    (lambda: fc.plot.phase_plane(run(), ["a", "a"]), r"not of \['a', 'a'\]: give"),
+    (lambda: fc.plot.stability_chart(swept(), measure="z"), "no argument 'measure'"),
+    (lambda: swept(until=1), "until is of runs, and no measure here is of one; leave it out"),
+    (lambda: swept(window=(0, 1)), "window is of runs"), (lambda: swept(rtol=1e-3), "rtol is of r"),
+    (lambda: swept(seed=2), "seed is of runs"), (lambda: swept(at=-1), "argument 'at'"),
+    (lambda: swept(delays="frozen"), "a sweep judges with 'fifo'; give lambda point: fluidcc"),
+    (lambda: swept(measure=["stable", "stable"]), "two measures are named 'stable'"),
+    (lambda: swept({"beta": [0.1], "a.beta": [1]}), "both set beta"),
+    (lambda: fc.prove(x > 1, where=[3]), "where holds 3, no relation; give such as"),
+    (lambda: fc.prove(x > 1, where=[g]), "where holds g"), (lambda: fc.prove("x > 0"), "str 'x >"),
+    (lambda: fc.Scenario.loads(TOML, name=3), "name is 3"), (lambda: toml("3"[:0]), "TOML"),
+    (lambda: fc.Scenario(3, net(), 1), "name is 3"), (lambda: toml("3e6", "starts = 3"), "'start'"),
+    (lambda: toml('"3"'), "'3', text without"), (lambda: toml("3e6", 'count = "3"'), "count of"),
+    (lambda: fc.claims.table("ldcc", only="(18)").filter(verdict="z"), "verdict is 'z'; give"),
+    (lambda: fc.claims.table("ldcc", only="(18)").filter(own="z"), "own is 'z'; give True"),
+    (lambda: fc.claims.reproduce("/proc/x"), "folder /proc/x cannot be made"),
+    (lambda: fc.claims.reproduce("x", progress="x"), "progress is 'x'"),
+    (lambda: fc.claims.papers(3), "takes nothing by position"),
+    (lambda: dde(lags=[lambda t, y: 1.0]), "one function of .t, y. that returns them all"),
+    (lambda: dde(args={"k": 3}), "must be a tuple: write args"), (lambda: dde(args="x"), "a tuple"),
+    (lambda: dde(t_eval=[0, 2]), "must lie in t_span"), (lambda: dde(jac=3), "'jac'"),
 ]  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides
-from fluidcc.analysis.point import Lags, Point, operating_point
+from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides, resting_point
+from fluidcc.analysis.point import Lags, Point
 from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, gathered
@@ -277,7 +277,7 @@ def linearize(
     """
     require_network(net)
     choice(loop, "loop", LOOPS)
-    point = operating_point(net, at, delays)
+    point = resting_point(net, at, delays)
     joined = wire(point, loop)
     if not joined.ports:
         sends = "on a route sends a mark, a price or an offer"

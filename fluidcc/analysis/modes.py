@@ -20,11 +20,12 @@ from fluidcc.analysis.point import (
     flows_of,
     link_outputs,
     links_of,
+    operating_point,
     own_states,
     with_alone,
 )
 from fluidcc.analysis.wiring import Matrices, sources
-from fluidcc.base.errors import SolverError, warn
+from fluidcc.base.errors import InvalidInput, SolverError, warn
 from fluidcc.base.tables import InTable
 from fluidcc.laws.steady import trackers
 from fluidcc.numerics.linear.contours import newton
@@ -33,6 +34,8 @@ from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
+    from fluidcc.equilibria.result import Equilibrium
+    from fluidcc.network import Network
     from fluidcc.numerics.linear.count import RootCount
     from fluidcc.numerics.linear.dlti import DelayLTI
 
@@ -321,6 +324,29 @@ def _decomposed(point: Point) -> tuple[Any, Any, Any, Any, Any, Any]:
     largest = np.abs(J * row[:, None]).max(axis=0)
     column = np.where(largest > 0, 1 / np.maximum(largest, 1e-300), np.where(size > 0, size, 1.0))
     return unknowns, keep, size, row, column, np.linalg.svd(J * row[:, None] * column)
+
+
+def resting_point(net: Network, at: float | str | Equilibrium, delays: str = "fifo") -> Point:
+    """The operating point; an equilibrium that is given must be one of this network.
+
+    Raises
+    ------
+    FluidccError
+        As `operating_point`; if the network does not rest there, naming a state that moves.
+    """
+    point = operating_point(net, at, delays)
+    if isinstance(at, float | int | str):
+        return point
+    unknowns, keep, J = conditions(point)
+    size = np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
+    over = np.abs(residual(point)[keep]) - FAREST * (np.abs(J) @ np.abs(size))
+    if np.max(over, initial=0.0) > 0:
+        name = _name(point, unknowns[int(np.argmax(over))])
+        raise InvalidInput(
+            f"the equilibrium given as at= is none of this network{name and f': {name} moves'}; "
+            "give one of fluidcc.equilibrium(net), or leave at out"
+        )
+    return point
 
 
 def on_both_sides(point: Point) -> list[Point]:

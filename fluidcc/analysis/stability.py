@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linearize import Counts, LinearNetwork, copies
-from fluidcc.analysis.point import Point, operating_point, operating_points
+from fluidcc.analysis.modes import DOUBTFUL, resting_point
+from fluidcc.analysis.point import Point, operating_points
 from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
 from fluidcc.analysis.wiring import (
     Matrices,
@@ -102,7 +103,7 @@ def stability(
     require_network(net)
     roots = whole(roots, "roots", least=1, most=10_000)
     flag(certify, "certify")
-    point = operating_point(net, at, delays)
+    point = resting_point(net, at, delays)
     joined, broken = wire_both(point)
     opened = LinearNetwork.of(point, all_flows(point, broken), "open")
     hearing = {n: own for n, own in deviations(point, "open").items() if own.entries.k}
@@ -164,6 +165,7 @@ NEARNESS: dict[str, Callable[[Margins], Any]] = {
 }
 """By what a margin is taken of that part that is the nearest to its boundary, if not by itself."""
 UNSETTLED = "its rightmost root cannot be settled at once"
+ROUGH = "its equilibrium is known roughly, and is judged on both sides"
 UNSURE = "its counts of unstable roots do not agree at once, or a root lies on the axis"
 
 
@@ -253,6 +255,8 @@ def verdicts_at(rest: Equilibria, *, roots: bool = True, margins: bool = True) -
     errors, warnings, alone = dict(rest.errors), dict(rest.warnings), dict[int, str]()
     for point in operating_points(rest, errors):
         _judge(point, table, alone, roots, margins)
+        rough = [i for i in point.rows.tolist() if rest.error[i] >= DOUBTFUL]
+        alone |= dict.fromkeys(rough, ROUGH)
         if doubts := static_windows(point):
             warnings |= {i: (*warnings.get(i, ()), *doubts) for i in point.rows.tolist()}
     for i in sorted(alone):

@@ -212,7 +212,7 @@ def _sentence(
     if len(given) > len(by_place):
         rest = ", ".join(k for k in known if k not in by_place) or "none"
         return (
-            f"{name} takes {', '.join(by_place)} by position, and by name {rest}; "
+            f"{name} takes {', '.join(by_place) or 'nothing'} by position, and by name {rest}; "
             f"{shown(given[len(by_place)])} is too much"
         )
     for key in by_place[: len(given)]:

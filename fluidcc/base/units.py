@@ -197,6 +197,7 @@ def to_si(
     if isinstance(value, str):
         number, size = _read(value, unit, what, packet)
         result = float(number) * size
+        allow_inf = allow_inf and "inf" in number  # not one of too many digits
     else:
         try:
             if (

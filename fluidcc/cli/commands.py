@@ -180,9 +180,9 @@ def run_simulate(args: argparse.Namespace) -> Said:
 
     scenario = _scenario(args, **({} if args.until is None else {"until": number(args.until)}))
     output = args.output or Path(f"{scenario.name}.nc")
-    figure = args.figure or output.with_suffix(".png")
     read = {"the scenario": Path(args.scenario)}
     check_new(output, "--output", (".nc", ".csv"), force=args.force, keep=read)
+    figure = args.figure or output.with_suffix(".png")
     check_new(figure, "--figure", PICTURES, force=args.force, keep={**read, "the output": output})
     tolerance = {} if args.rtol is None else {"rtol": args.rtol}
     result = scenario.simulate(progress=args.progress, **tolerance)

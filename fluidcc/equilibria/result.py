@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import Float, N
 
-from fluidcc.base.arguments import shown
-from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.base.arguments import mapping, shown
+from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.network.wired import capacity_at
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, q_max, unfold, x_tau, y
@@ -134,15 +134,17 @@ class Equilibrium:
             raise UnknownName(
                 f"an equilibrium has no array {unknown!r}; it has {', '.join(COLUMNS)}"
             )
-        arrays = {
-            k: np.broadcast_to(np.asarray(v), self._values[k].shape).copy()
-            for k, v in values.items()
-        }
-        return replace(
-            self,
-            _values={**self._values, **arrays},
-            states=self.states if states is None else states,
-        )
+        arrays = {}
+        for k, v in values.items():
+            old = self._values[k]
+            try:
+                arrays[k] = np.broadcast_to(np.asarray(v, old.dtype), old.shape).copy()
+            except (TypeError, ValueError):
+                raise InvalidInput(
+                    f"{k} is {shown(v)}; give a number, or {len(old)} of them"
+                ) from None
+        own = self.states if states is None else mapping(states, "states", "all, by flow and link")
+        return replace(self, _values={**self._values, **arrays}, states=own)
 
     def lets(self, name: str) -> dict[str, float]:
         """The values of the named expressions (`Let`) of a flow's or link's law, by name, in SI

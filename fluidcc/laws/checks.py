@@ -231,7 +231,7 @@ def _constant(terms: Sequence[tuple[Expr, Dim]]) -> str:
 def parameter_values(law: Any) -> dict[Symbol, float]:
     """Return the parameters of `law` as floats in SI units; text is read in the declared unit."""
     for s, most in law.limits.items():
-        if s not in law.params or not isinstance(most, int | float):
+        if s not in law.params or not isinstance(most, int | float) or most != most:
             raise LawError(
                 f"{law.name}: limits has {shown(s)}: {shown(most)}; give the largest value of a "
                 f"parameter"

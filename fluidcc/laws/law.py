@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 
 from sympy import Expr, Symbol, diff, expand, powsimp, sqrt, sympify
 
-from fluidcc.base.arguments import explained, explained_class, shown
+from fluidcc.base.arguments import choice, explained, explained_class, shown
 from fluidcc.base.errors import LawError
-from fluidcc.laws.checks import check_law, parameter_values
+from fluidcc.laws.checks import Dim, check_law, dim_of_text, parameter_values
 from fluidcc.laws.parts import Frozen, Jump, Steady, Structure, Tick, frozen, interned, structure
 from fluidcc.laws.switches import Switched, switched
 from fluidcc.laws.written import described, in_latex
@@ -91,6 +91,14 @@ _KINDS = (  # what arguments of laws must be, beside the expressions
     (("jumps", "ticks", "where"), (list, tuple), "them in a list or tuple"),
     (("ref", "about"), str, "text"),
 )
+
+
+def check_kinds(law: str, given: Mapping[str, Any]) -> None:
+    """Refuse arguments of a law that are of another kind; `given` has them by name."""
+    for names, kind, right in _KINDS:
+        for name in names:
+            if name in given and not isinstance(given[name], kind):
+                raise LawError(f"{law}: {name} is {shown(given[name])}; give {right}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,10 +184,7 @@ class Law(metaclass=_EqualIsSame):
             raise LawError(
                 f"the name of a law is {shown(self.name)}; give a line of text, such as 'LDCC'"
             )
-        for names, kind, right in _KINDS:
-            for name in names:
-                if not isinstance(value := getattr(self, name), kind):
-                    raise LawError(f"{self.name}: {name} is {shown(value)}; give {right}")
+        check_kinds(self.name, vars(self))
         for name in ("flow", "out", "lower", "upper", "initial"):
             keep(name, frozen(getattr(self, name), f"{self.name}: {name}"))
         for name in ("units", "limits", "meaning"):
@@ -445,13 +450,18 @@ class Source(Law):
     constants: ClassVar[tuple[Symbol, ...]] = (e_b, packet)
 
     def __post_init__(self) -> None:
-        for what in ("utility", "threshold"):
+        for what in ("utility", "threshold", "gain", "penalty"):
             if (given := getattr(self, what)) is not None:
                 object.__setattr__(self, what, expression(given, f"{self.name}: the {what}"))
         object.__setattr__(self, "steady", frozen(self.steady, f"{self.name}: steady"))
         super().__post_init__()
-        if self.window is not None and self.window not in self.flow:
-            raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")
+        if self.window is not None and (
+            self.window not in self.flow or dim_of_text(self.units[self.window]) != Dim()
+        ):
+            raise LawError(
+                f"{self.name}: window is {shown(self.window)}; give one of its states [packet]"
+            )
+        choice(self.traffic, f"{self.name}: traffic", ("", "on_off_pareto", "poisson"))
         object.__setattr__(self, "doubts", frozen(self.doubts, f"{self.name}: doubts"))
         known = {*self.flow, *self.params}
         trip = ", parameters and the round trip"
@@ -513,6 +523,7 @@ class Source(Law):
         if self.utility is None or marginal(self.utility, x) not in lets:
             raise LawError(f"{self.name} maximises no utility, so none can be put in its place")
         utility = expression(utility, f"the utility of {self.name}")
+        check_kinds(self.name, {"params": params or {}, "units": units or {}})
         new = {marginal(self.utility, x): marginal(utility, x)}
         flow = {z: f.xreplace(new) for z, f in self.flow.items()}
         others = [f for _, f in self.expressions() if f not in self.flow.values()]

@@ -40,6 +40,7 @@ RED = extended(
     lower={avg: 0},
     initial={avg: 0},
     claims={"the average is that of the queue": Steady(Eq(avg, q))},
+    limits={p_max: 1},
     where=(min_th < max_th,),
     about="Random early detection (gentle): marks by the average of the queue.",
     meaning={

@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 def values_of(x: Any, what: str, finite: bool = False) -> Array:
     """Return the numbers alone."""
+    if hasattr(x, "data_vars"):
+        raise InvalidInput(f"{what} is a Dataset; give one of its variables, such as run.rate")
     return numbers(getattr(x, "values", x), what, "an array of numbers", finite=finite)
 
 
@@ -55,6 +57,8 @@ def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
     """Return (times, values with time as their first axis, the DataArray or None)."""
     values, source = np.atleast_1d(values_of(x, "x")), None
     if hasattr(x, "dims"):
+        if time is not None:
+            raise InvalidInput(f"time is {shown(time)}, and a DataArray has its own; leave it out")
         values, time, source = np.moveaxis(values, axis_of(x, "time"), 0), x["time"], x
     elif time is None:
         raise InvalidInput(
@@ -203,7 +207,10 @@ def settling_time(
     2.996
     """
     t, values, source = _time_first(x, time)
-    start = to_si(start, "s", "start")
+    if (start := to_si(start, "s", "start")) > t[-1]:
+        raise InvalidInput(
+            f"start is {start:g} s, and the samples end at {t[-1]:g} s; give an earlier time"
+        )
     tolerance = number(tolerance, "tolerance", "a positive number, such as 0.05", above=0.0)
     goal = values[-1] if target is None else values_of(target, "target", finite=True)
     if goal.ndim and goal.shape != values.shape[1:]:

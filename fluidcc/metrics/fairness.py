@@ -91,6 +91,8 @@ def over_others(rate: Any, flow: str | int, *, dim: str = "flow") -> Any:
         raise InvalidInput("over_others compares flows: give the rates of two at least")
     known = list(rate[dim].values) if labelled else []
     try:
+        if isinstance(flow, bool):
+            raise TypeError
         at = known.index(flow) if isinstance(flow, str) else range(x.shape[axis])[flow]
     except (ValueError, IndexError, TypeError):
         names = ", ".join(map(str, known)) or f"0 to {x.shape[axis] - 1}"

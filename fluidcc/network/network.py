@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.arguments import choice, explained, mapping, shown
+from fluidcc.base.arguments import choice, explained, explained_class, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import to_si
 from fluidcc.laws.law import Link, Source
@@ -59,6 +59,7 @@ class ByName(Mapping[str, T]):
         return list(self._content)
 
 
+@explained_class
 class Network:
     """Links and the flows that cross them.
 
@@ -335,8 +336,10 @@ class Network:
         return new
 
     def _new(self, kind: str, name: str) -> None:
-        if not isinstance(name, str) or not name:
-            raise InvalidInput(f"name of a {kind} is {shown(name)}; give text")
+        if not isinstance(name, str) or not name or name != " ".join(name.split()):
+            raise InvalidInput(
+                f"name of a {kind} is {shown(name)}; give text in a line, without blanks around it"
+            )
         self._derived.clear()
         if name in (self._links if kind == "link" else self._flows):
             raise InvalidInput(

@@ -169,7 +169,7 @@ class Scenario:
     def __post_init__(self) -> None:
         require_network(self.net)
         self.until = quantity(self.until, "s", "until", positive=True)
-        for what in ("title", "ref", "notes"):
+        for what in ("name", "title", "ref", "notes"):
             if not isinstance(text := getattr(self, what), str):
                 raise InvalidInput(f"{what} is {shown(text)}; give text")
         whole(self.seed, "seed")
@@ -263,6 +263,8 @@ class Scenario:
 
         Traces that it names lie in the working folder; those of a file lie beside it.
         """
+        if not isinstance(name, str):
+            raise InvalidInput(f"name is {shown(name)}; give that of a file, for messages")
         return _build(read(text, name, changes), name, Path())
 
     def simulate(self, **changes: Any) -> Any:

@@ -222,7 +222,7 @@ def _with_link(
     known = ("name", "law", "capacity", "delay", "buffer", "initial", "packet")
     for key in arguments:
         if key not in known:
-            raise InvalidInput(f"link has no argument {key!r}; {near(str(key), known)}")
+            raise InvalidInput(f"link {name!r} has no argument {key!r}; {near(str(key), known)}")
     if "capacity" not in arguments:
         raise InvalidInput(f"link {name!r} lacks its capacity; give a rate, such as '3 Mbit/s'")
     return net.link(**{"name": name, "law": DropTail, **defaults, **arguments})
@@ -243,6 +243,8 @@ def _named(flows: Flows, stem: str, first: int = 1) -> dict[str, dict[str, Any]]
             raise InvalidInput(
                 f"flow {name!r} is {shown(given)}; give a source law, or a mapping with its 'law'"
             )
+        if not isinstance(given, Source) and "route" in given:
+            raise InvalidInput(f"route of flow {name!r} follows from the topology; leave it out")
         named[name] = {"law": given} if isinstance(given, Source) else dict(given)
     return named
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fluidcc.base.arguments import explained, flag, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName
-from fluidcc.base.files import check_local
+from fluidcc.base.files import check_local, told_by_system
 from fluidcc.base.progress import bar_class, tell, together, watched
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import scenarios
@@ -147,9 +147,15 @@ def reproduce(
         raise InvalidInput(f"folder is {shown(folder)}; give the name of one, such as 'figures'")
     check_local(folder, "folder")
     target, drawings = Path(folder), _drawings()
+    flag(progress, "progress", unset=True)
     if not flag(force, "force"):
         _check_folder(target, drawings)
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"folder {target} cannot be made ({told_by_system(error)}); give another"
+        ) from None
     rooms = [*papers(), ""]
     work = partial(_part, target)
     with bar_class()(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, overload
 
-from fluidcc.base.arguments import explained, flag, shown
+from fluidcc.base.arguments import choice, explained, flag, shown
 from fluidcc.base.errors import UnknownName
 from fluidcc.base.progress import bar_class, watched
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.patterns import near
-from fluidcc.papers.model import Claim, Outcome, claims_of
+from fluidcc.papers.model import VERDICTS, Claim, Outcome, claims_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,6 +103,10 @@ class Table(Sequence[Row]):
 
         With `erratum` or `own` those of which it is true or not.
         """
+        if verdict is not None:
+            choice(verdict, "verdict", VERDICTS)
+        for name, value in (("erratum", erratum), ("own", own)):
+            flag(value, name, unset=True)
         return Table(
             tuple(
                 r

@@ -22,6 +22,7 @@ LEVELS = 12
 DASHES = ("--", ":", "-.")
 
 
+@explained
 def filled_chart(
     data: xr.Dataset, *, verdict: str = "stable", value: str | None = None,
     over: Sequence[str] | Mapping[str, xr.DataArray] = (), ax: Any = None,

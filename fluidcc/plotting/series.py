@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.base.arguments import explained, number, numbers
+from fluidcc.base.arguments import explained, number, numbers, shown
 from fluidcc.base.colours import BLACK, GREY, colour
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
@@ -174,6 +174,8 @@ def compare(
 
 
 def _require_variable(ds: xr.Dataset, name: str) -> None:
+    if not isinstance(name, str):
+        raise InvalidInput(f"variable is {shown(name)}; give a name, such as 'rate'")
     if name in ds.data_vars:
         return
     known = [str(n) for n in ds.data_vars]
@@ -304,9 +306,9 @@ def phase_plane(
     require_result(ds)
     ds = whole(ds)
     pair = chosen(ds, "flow", flows)[: None if flows is not None else 2]
-    if len(pair) != 2:
+    if len({*pair}) != 2 or len(pair) > 2:
         raise InvalidInput(
-            f"a phase plane is drawn of two flows, not of {len(pair)}: give flows=('a', 'b')"
+            f"a phase plane is drawn of two flows, not of {shown(pair)}: give flows=('a', 'b')"
         )
     (one,) = axes_for(ax, 1, (6.0, 4.5), figsize)
     a, b = (ds["rate"].sel(flow=name).values / 1e6 for name in pair)

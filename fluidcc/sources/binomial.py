@@ -113,7 +113,7 @@ def clocked(
     return window(
         name, up * w**-k * (1 - pi) * acked / w, params=params, units=dict.fromkeys(params, "1"),
         jumps=(Jump(when=pi, reset={w: w - down * w**l}, refractory=RTT),), ref=ref, about=about,
-        meaning=meaning,
+        meaning=meaning, limits={down: 1} if l == 1 else {},
     )  # fmt: skip
 
 

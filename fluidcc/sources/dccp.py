@@ -39,6 +39,7 @@ DCCP = Source(
     units={W: "packet", marked: "packet", since: "s", a: "packet", b: "1", r_max: "bit/s"},
     lower={W: 1},
     initial={W: 1, marked: 0, since: 1},
+    limits={b: 1},
     jumps=(Jump(when=marked - 1, reset={W: (1 - b) * W, marked: 0, since: 0}),),
     about="DCCP with TCP-like congestion control: AIMD over marks, up to a largest rate.",
     meaning={

@@ -63,6 +63,7 @@ GCC = Source(
         b: "1",
     },
     lower={A: 0, p: 0},
+    limits={alpha: 1},
     initial={A: 3e5, m: 1, p: 0},
     jumps=(
         Jump(when=edot - gamma, reset={A: Min(A, alpha * _received), m: -1}, refractory=RTT),

@@ -9,7 +9,7 @@ from typing import Any
 
 from sympy import Abs, Heaviside, Max, Min, Piecewise, Rational, Symbol, symbols
 
-from fluidcc.base.arguments import explained, shown
+from fluidcc.base.arguments import explained, shown, whole
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.laws import Jump, Source, Tick, extended
 from fluidcc.sources.dca import alpha
@@ -73,10 +73,7 @@ def with_windowed_minimum(law: Source, buckets: int = 10, *, name: str | None = 
             f"{law.name if isinstance(law, Source) else shown(law)} keeps no smallest round trip; "
             "FAST, Vegas, LEDBAT, HTCP and DelayAIMD do"
         )
-    if isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 2:
-        raise InvalidInput(
-            f"buckets is {shown(buckets)}; give a whole number of periods, at least 2"
-        )
+    whole(buckets, "buckets", least=2, most=100)
     older = positive(f"low_1:{buckets}")
     if older[0] in law.flow:
         raise LawError(f"{law.name} has a window already")

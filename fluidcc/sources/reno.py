@@ -37,6 +37,7 @@ AIMD = clocked(
 _grows = a * (1 - pi) * acked / w
 Reno = window(
     "Reno", _grows - b * w * cuts(), params=_TCP, units=dict.fromkeys(_TCP, "1"), meaning=_MEANING,
+    limits={b: 1},
     about="TCP Reno as a fluid, clocked by acknowledgements: AIMD averaged over random losses.",
     claims={
         "RFC 5681, 3.1: without losses a window grows by a in a round trip": Eq(
@@ -52,6 +53,7 @@ StaticAIMD = replace(
         f"AIMD {STATIC}",
         up=a, down=b,
     ),
+    limits={b: 1},
     meaning={W: "congestion window", **_MEANING},
 )  # fmt: skip
 

@@ -34,9 +34,11 @@ from sympy.codegen.cfunctions import expm1, log1p
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import LawError
 from fluidcc.laws import Jump, Source, Tick
+from fluidcc.laws.law import check_kinds
+from fluidcc.laws.parts import frozen
 from fluidcc.sources import clocks
 from fluidcc.sources.clocks import F, acked, pace, regain, spread, trickle, w
-from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, pi, positive, x_tau
+from fluidcc.symbols import RTT, Let, edot, expression, nonnegative, packet, pi, positive, x_tau
 
 __all__ = [
     "MEANING", "F", "acked", "answered", "cuts", "decay", "delta", "high", "largest", "low", "w",
@@ -172,15 +174,20 @@ def window(
         raise LawError(f"{name}: rate is of a paced source; give clock='paced', or no rate")
     if recovery != "prr" and clock in ("static", "neutral"):
         raise LawError(f"{name}: recovery is of clock='ack' and 'paced'; give one of them, or none")
-    if taken := _MINE & {*(flow or {}), *(params or {})}:
+    mappings = {"params": params, "units": units, "limits": limits, "meaning": meaning}
+    check_kinds(name, {k: v or {} for k, v in mappings.items()} | {"jumps": jumps, "ticks": ticks})
+    flow = frozen(flow or {}, f"{name}: flow")
+    initial = frozen(initial or {}, f"{name}: initial")
+    if taken := _MINE & {*flow, *(params or {})}:
         names = ", ".join(sorted(map(str, taken)))
         raise LawError(f"{name}: {names} is of the window and its clock; give it another name")
-    grown, params = sympify(growth), dict(params or {})
+    grown, params = expression(growth, f"{name}: growth"), dict(params or {})
+    least = expression(least, f"{name}: least")
     if acks > 1:
         grown = grown.xreplace({acked: Let(f"a/{acks}", acked / acks)})
     put = {acked: clocks.exactly} if clock == "neutral" else {}
     states: dict[Symbol, Any] = {w: Let("w'", grown.xreplace(put))}
-    states |= {z: sympify(f).xreplace(put) for z, f in (flow or {}).items()}
+    states |= {z: f.xreplace(put) for z, f in flow.items()}
     jumps, ticks = tuple(jumps), tuple(ticks)
     events = [f for j in jumps for f in (j.when, *j.reset.values())]
     events += [f for tick in ticks for f in tick.update.values()]
@@ -198,9 +205,9 @@ def window(
                  refractory=_SOON),
             Jump(when=answered, reset=first, once=True, refractory=1e9 * RTT),
         )  # fmt: skip
-    sent, rest = w / RTT, dict(steady or {})
+    sent, rest = w / RTT, dict(frozen(steady or {}, f"{name}: steady"))
     where: tuple[Any, ...] = more.pop("where", ())
-    most = None if clock != "paced" else w / RTT if rate is None else sympify(rate)
+    most = None if clock != "paced" else w / RTT if rate is None else expression(rate, "rate")
     if clock == "neutral":
         sent, jumps = clocks.neutral_clock(states, params, jumps, least)
     elif clock != "static":
@@ -215,7 +222,7 @@ def window(
         out={"rate": packet * sent},
         params=params,
         units={**{z: unit for z, unit in _UNITS.items() if z in own}, **(units or {})},
-        initial={**{z: v for z, v in _INITIAL.items() if z in own}, **(initial or {})},
+        initial={**{z: v for z, v in _INITIAL.items() if z in own}, **initial},
         lower={w: least, **{z: 0 for z in (delta, high) if z in own}},
         limits={**(limits or {}), **{z: 1 for z in (pace, trickle) if z in own}},
         meaning={**MEANING, **(meaning or {})},

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.base.arguments import choice, explained, shown, whole
-from fluidcc.base.errors import InvalidCall, InvalidInput, warn
+from fluidcc.base.errors import InvalidCall, InvalidInput, Unsupported, warn
 from fluidcc.base.units import to_si
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters, Target
@@ -189,6 +189,7 @@ def make_task(
     net = (
         model.net if isinstance(model, Scenario) else model if isinstance(model, Network) else None
     )
+    asked = {"until": until, "window": window, **options}
     if isinstance(model, Scenario):
         own = {key: getattr(model, key) for key in ("seed", "delays")}
         options = {**own, **{k: v for k, v in options.items() if v is not None}}
@@ -212,6 +213,7 @@ def make_task(
             f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a "
             "point"
         )
+    _check_use(asked, {m.kind for m in measures})
     trajectories = any(m.kind == "trajectory" for m in measures)
     if trajectories and net is not None and end is None and "until" not in grid.names:
         raise InvalidInput(
@@ -219,6 +221,18 @@ def make_task(
         )
     chosen["engine"] = _engine(chosen.get("engine"), net, grid, targets)
     return Task(model if net is None else net, grid, targets, measures, chosen)
+
+
+def _check_use(given: Mapping[str, Any], kinds: set[str]) -> None:
+    """Refuse what is of runs where none is measured, and verdicts with frozen delays."""
+    if given.get("delays") == "frozen" and kinds & {"stability", "critical"}:
+        raise Unsupported(
+            "delays is 'frozen', and a sweep judges with 'fifo'; give lambda point: "
+            "fluidcc.stability(point.net, delays='frozen').stable as the measure"
+        )
+    if kinds and not kinds & {"trajectory", "own"}:
+        for name in (k for k, v in given.items() if v not in (None, "fifo")):
+            raise InvalidInput(f"{name} is of runs, and no measure here is of one; leave it out")
 
 
 def _engine(

@@ -171,6 +171,19 @@ def test_where_the_linearisation_vanishes_it_decides_nothing(form: str, sign: in
     assert "undecided by the linearisation" in repr(report)
 
 
+def test_doubtful_equilibria_are_judged_the_same_among_many() -> None:
+    """The found root is on the stable side, the other one within its error on the unstable."""
+    flow = -k * x0 * (x**2 / x0**2 - 2 * x / x0 + 1)
+    law = Source("Power", {x: flow}, {"rate": x}, {k: 2.0, x0: 1e6}, initial={x: 1.5e6},
+                 units={x: "bit/s", k: "1/s", x0: "bit/s"}, lower={x: 0})  # fmt: skip
+    net = fc.dumbbell({"a": fc.LDCC, "f": law}, {"capacity": 3e6, "delay": 0.02})
+    report = fc.stability(net)
+    assert (report.marginal, report.equilibrium.error > 1e-9) == (True, True)
+    with pytest.warns(FluidccWarning, match="2 of 2 points carry a warning"):
+        found = fc.sweep(net, {"a.beta": [0.1, 0.12]}, ["stable", "marginal"])
+    assert (found.stable.sum(), found.marginal.sum()) == (0, 2)
+
+
 def test_prices_in_series_at_a_loop_with_roots_far_to_the_left() -> None:
     """Where exp(-s tau) overflows, the search for roots goes on."""
     report = _judged(_series(1e-9, 0.01))

@@ -51,7 +51,7 @@ def test_dumbbell_without_rtt_is_the_network_by_hand() -> None:
          "access_delay of flow 'flow1' follows from rtt"),
         (["LDCC"], LINK, 0.1, "flow 'flow1' is 'LDCC'; give a source law"),
         (3, LINK, 0.1, "flows is 3; give laws in a list"),
-        ([fc.LDCC], {"capcity": 1}, 0.1, "link has no argument 'capcity'; did you mean 'capacity'"),
+        ([fc.LDCC], {"capcity": 1}, 0.1, "link 'bottleneck' has no argument 'capcity'; did you"),
         ([fc.LDCC], {}, 0.1, "link 'bottleneck' lacks its capacity"),
         ([fc.LDCC], "3 Mbit/s", 0.1, "link is '3 Mbit/s'; give arguments such as"),
     ],

@@ -70,7 +70,7 @@ def test_finished_chunks_are_read_and_only_what_is_lost_is_computed(tmp_path: Pa
         ({"measure": "equilibrium_rate"}, "measure equilibrium_rtt is no longer there"),
         ({"net": network(3e6)}, "link bottleneck capacity was 2000000.0, now 3"),
         ({"net": network(w=3e4)}, "flow a w was 20000.0, now 30000.0"),
-        ({"until": 7}, "option until was null, now 7.0"),
+        ({"delays": "fifo"}, "option delays is new"),
     ],
 )
 def test_another_sweep_is_refused(tmp_path: Path, change: dict[str, Any], says: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -358,12 +358,9 @@ def _sets(args: Any, history: Any, lags: Any) -> list[tuple[tuple[float, ...], A
 def _args(args: Any) -> tuple[object, ...]:
     if args is None:
         return ()
-    try:
-        return tuple(args)
-    except TypeError:
-        raise InvalidInput(
-            f"args = {shown(args)} must be a tuple: write args=({shown(args)},)."
-        ) from None
+    if not isinstance(args, Iterable) or isinstance(args, str | Mapping):
+        raise InvalidInput(f"args = {shown(args)} must be a tuple: write args=({shown(args)},).")
+    return tuple(args)
 
 
 def _span(t_span: Sequence[float]) -> tuple[float, float]:
@@ -404,15 +401,15 @@ def _lags(
     lags: Any, t0: float, y0: Array, args: tuple[object, ...]
 ) -> tuple[Array | Function, int]:
     names: tuple[str, ...] = ("t", "y", "args")
-    given, what = lags, "lags"
+    given, what, right = lags, "lags", "a vector of times, one lag for each column of Z"
+    if isinstance(lags, list | tuple) and any(map(callable, lags)):
+        right = "one function of (t, y) that returns them all"
     if callable(lags):
         what = f"lags({t0:.6g}, y)"
         if args and not _takes(lags, 2 + len(args)) and _takes(lags, 2):
             names = names[:2]  # a function of (t, y) alone stays one when fun has more arguments
         given = called(what, lags, t0, y0, *(args if "args" in names else ()))
-    values = np.atleast_1d(
-        numbers(given, what, "a vector of times, one lag for each column of Z", finite=False)
-    )
+    values = np.atleast_1d(numbers(given, what, right, finite=False))
     if values.ndim != 1:
         raise InvalidInput(
             f"{what} has shape {values.shape}: it must be a vector, one lag per column of Z; give "

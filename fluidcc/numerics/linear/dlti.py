@@ -33,6 +33,7 @@ from fluidcc.numerics.linear.wiring import (
     names,
     rational,
     stack,
+    time,
     wire,
 )
 
@@ -117,7 +118,7 @@ class DelayLTI:
         ----------
         num, den : array_like
             Coefficients by falling powers, as in python-control.
-        delay : float
+        delay : float or str
             [s]
 
         Raises
@@ -126,7 +127,7 @@ class DelayLTI:
             The degree of `num` exceeds that of `den`, or `den` is zero.
         """
         system = cls(*rational(num, den), **names)
-        lag = number(delay, "delay", "a time in seconds, not negative", least=0.0)
+        lag = time(delay, "delay")
         return system.delayed(lag) if lag else system
 
     @classmethod
@@ -143,7 +144,7 @@ class DelayLTI:
         ----------
         A0 : array_like
             Shape (n, n); a number for a scalar equation.
-        *terms : tuple of (array_like, float)
+        *terms : tuple of (array_like, float or str)
             A_k and its delay [s].
         B, C : array_like
             Without them every state is driven and read.
@@ -516,6 +517,8 @@ class DelayLTI:
         + sign other(y)``.
         """
         m, p = self.n_inputs, self.n_outputs
+        if sign not in (-1, 1):
+            raise InvalidInput(f"sign is {shown(sign)}; give -1 or 1")
         if other is None:
             if m != p:
                 raise InvalidInput(
@@ -625,13 +628,14 @@ class DelayLTI:
 
         Parameters
         ----------
-        extra : float or array_like
+        extra : float, str or array_like
             Delay [s], one for all or one an input.
         inputs : str, int or a sequence of these, optional
             Which.
         """
         at = indices(inputs, self.inputs, "input")
-        lags = matrix(extra, "the extra delay")
+        what = "the extra delay"
+        lags = matrix(time(extra, what) if isinstance(extra, str) else extra, what)
         if lags.shape not in ((), (len(at),)):
             raise InvalidInput(
                 f"the extra delay is {shown(extra)}; give one time in seconds, or one for each of "

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.base.arguments import numbers
+from fluidcc.base.arguments import numbers, shown
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.pencil import in_own_units
 from fluidcc.numerics.linear.wiring import Blocks, block_of, entries_of
@@ -164,7 +164,7 @@ def respond(
     times = np.atleast_1d(numbers(t, "t", "times in seconds", finite=False))
     if times.ndim != 1 or not np.isfinite(times).all() or (times < 0).any():
         raise InvalidInput(
-            "the times of a response must be a list of finite numbers, none negative"
+            f"t is {shown(t)}; give the times of a response, finite and none negative"
         )
     own, unit, scale = in_own_units(entries_of(block), powers=True)  # of which the unit goes back
     own_block = block_of(own)

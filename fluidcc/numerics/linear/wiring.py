@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import number, numbers, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.units import to_si
 
 Matrix = NDArray[np.float64]
 
@@ -359,6 +360,12 @@ def matrix(value: ArrayLike, what: str) -> NDArray[np.float64]:
     return numbers(value, what, "an array of finite numbers")
 
 
+def time(value: Any, what: str) -> float:
+    """A time [s], not negative, of a number or text with a unit."""
+    right = "a time in seconds, not negative"
+    return number(to_si(value, "s", what), what, right, least=0.0)
+
+
 def names(kind: str, given: Sequence[str], count: int, letter: str) -> tuple[str, ...]:
     """`given`, or a letter with numbers; as many as `count` and all different."""
     if type(given) is tuple and not given:
@@ -463,7 +470,7 @@ def delayed_terms(
             raise InvalidInput(f"a term of the equation is {shown(term)}; give a pair (A_k, delay)")
         part, delay = (
             np.atleast_2d(matrix(term[0], "A_k")),
-            number(term[1], "the delay of A_k", "a time in seconds, not negative", least=0.0),
+            time(term[1], "the delay of A_k"),
         )
         if A.shape != (n, n) or part.shape != (n, n):
             raise InvalidInput(

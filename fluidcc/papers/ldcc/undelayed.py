@@ -9,7 +9,7 @@ every delay is heard at once. Propagation delays stay in the one-way delays that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -574,6 +574,8 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
     False
     """
     require_network(net)
+    if not isinstance(held, Iterable):
+        raise InvalidInput(f"held is {shown(held)}; give a name, or a list of names")
     held = (held,) if isinstance(held, str) else tuple(held)
     known = sorted(
         {let.name for f in net.flows.values() for g in f.law.flow.values() for let in g.atoms(Let)}
