@@ -17,6 +17,7 @@ _FILES = {
     "pie": ("PIE", "PIEDrop"),
     "prices": ("DualLink", "PenaltyLink"),
     "red": ("RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop"),
+    "step_mark": ("StepMark",),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.links.pie import *
     from fluidcc.links.prices import *
     from fluidcc.links.red import *
+    from fluidcc.links.step_mark import *
 else:
     __all__ = sorted(_HOME)
 

@@ -15,6 +15,7 @@ _FILES = {
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
     "dccp": ("DCCP",),
+    "dctcp": ("DCTCP",),
     "delay_aimd": (
         "DelayAIMD", "HTCP", "PlainDelayAIMD", "PrintedDelayAIMD", "SlowStartAIMD",
         "SmoothedDelayAIMD",
@@ -25,6 +26,7 @@ _FILES = {
     "ldcc": ("LDCC",),
     "nada": ("NADA",),
     "nada_rfc": ("NADA8698",),
+    "prague": ("Prague",),
     "primal": (
         "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty",
         "ScalableSource", "ScalableTCP",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.cxtcp import *
     from fluidcc.sources.dca import *
     from fluidcc.sources.dccp import *
+    from fluidcc.sources.dctcp import *
     from fluidcc.sources.delay_aimd import *
     from fluidcc.sources.ecf import *
     from fluidcc.sources.gcc import *
@@ -49,6 +52,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.ldcc import *
     from fluidcc.sources.nada import *
     from fluidcc.sources.nada_rfc import *
+    from fluidcc.sources.prague import *
     from fluidcc.sources.primal import *
     from fluidcc.sources.reno import *
     from fluidcc.sources.sampled import *

@@ -73,18 +73,21 @@ CLOCKS = ("ack", "paced", "static", "neutral")
 RECOVERIES = ("prr", "halt")
 
 
-def cuts(ratio: Any = pi) -> Expr:
-    """Return the cuts a second of a source that cuts at most once a round trip, at random losses or
+def cuts(ratio: Any = pi, interval: Any = w / acked) -> Expr:
+    """Return the cuts a second of a source that cuts at most once an interval, at random losses or
     marks.
 
-    Of w packets a round trip at least one is lost or marked with the chance 1 - (1 - ratio)^w.
+    Of n packets in an interval at least one is lost or marked with the chance 1 - (1 - ratio)^n.
 
     Parameters
     ----------
     ratio : Expr
         Of packets that are lost or marked: by default of both.
+    interval : Expr
+        [s]; by default a round trip, in which a window is acknowledged.
     """
-    return acked / w * Let(rf"(1 - (1 - {ratio})^w)", -expm1(w * log1p(-Min(ratio, _MOST))))
+    n = acked * interval
+    return Let(rf"(1 - (1 - {ratio})^{{{n}}})", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
 
 
 @explained

@@ -44,6 +44,7 @@ CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = 
     "PenaltyLink": ("B 8 1", {}, []),
     "RED": (RED, {}, []),
     "REDDrop": (RED, {}, []),
+    "StepMark": ("K 0.001 s", {}, []),
 }
 
 

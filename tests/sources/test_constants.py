@@ -41,6 +41,7 @@ PARAMETERS = {
     "CxTCP": f"{TCP}, peak 0.05 1, turn 0.02 s, fall 0.04 s",
     "DCCP": "a 1 packet, b 0.5 1, r_max 2e+07 bit/s",
     "CUBIC": f"C 0.4 packet/s^3, beta 0.7 1, {ACKS}",
+    "DCTCP": f"g 0.0625 1, {ACKS}",  # RFC 8257, 4.2
     "DelayAIMD": DELAY_AIMD + GAP,
     "DelayedPrimal": "kappa 1 1/s, w 100000 bit/s",
     "ECF": ECF,
@@ -65,6 +66,7 @@ PARAMETERS = {
     "PlainDelayAIMD": f"{AIMD_2D}hold 1.5 1, {GAP}",
     "Poisson": "mean_rate 500000 bit/s, interval 0.1 s",
     "PoissonECF": f"{ECF}, interval 0.02 s",
+    "Prague": f"g 0.0625 1, T_min 0.025 s, {ACKS}",  # RFC 9332, C.2
     "PrimalDual": PRIMAL,
     "PrintedDelayAIMD": DELAY_AIMD + GAP,
     "PrimalPenalty": PRIMAL,
