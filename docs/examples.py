@@ -54,6 +54,11 @@ LINK = '"capacity": "10 Mbit/s", "delay": "20 ms", "buffer": "100 packets"'
 LONG = '"capacity": "10 Mbit/s", "delay": "20 ms", "buffer": "300 packets"'
 SLOW = '"capacity": "2 Mbit/s", "delay": "20 ms", "buffer": "50 packets"'
 RED = f'"law": fc.RED(p_max=0.01, T=0.1), {LONG}'
+STEP = (
+    '"law": fc.StepMark(K="500 us"), "capacity": "1 Gbit/s", "delay": "100 us", '
+    '"buffer": "500 packets"'
+)
+PI2 = f'"law": fc.PI2, {LONG}'
 DUAL = '"law": fc.DualLink(nu=1e-7), "capacity": "10 Mbit/s", "delay": "20 ms"'
 PENALTY = '"law": fc.PenaltyLink, "capacity": "10 Mbit/s", "delay": "20 ms"'
 LATER = '"access_delay": "20 ms", "start": "10 s"'
@@ -71,6 +76,8 @@ GROUPS: dict[str, dict[str, Example]] = {
         "StaticAIMD": E(),
         "CUBIC": E(link=LONG, asks="limit_cycle"),
         "HighSpeed": E(link=RED),
+        "DCTCP": E(link=STEP, more='"access_delay": "50 us"', until="50 ms", asks="limit_cycle"),
+        "Prague": E(link=PI2),
         "HTCP": E(link=SLOW, asks="means"),
         "CxTCP": E("fc.CxTCP(peak=0.005, turn=0.05)", link=LONG),
         "ScalableTCP": E(link=RED),
@@ -161,6 +168,9 @@ GROUPS: dict[str, dict[str, Example]] = {
         "PIEDrop": E(*PAIR),
         "CoDel": E(*PAIR, asks="means"),
         "CoDelDrop": E(*PAIR, asks="means"),
+        "StepMark": E(
+            "fc.DCTCP", more='"access_delay": "50 us"', link=STEP, until="50 ms", asks="limit_cycle"
+        ),
         "PAQM": E(*PAIR, asks="means"),
         "PAQMDrop": E(*PAIR, asks="means"),
         "PAQMECF": E(*TOLD, more=LATER, until="30 s"),

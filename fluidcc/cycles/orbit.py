@@ -1,4 +1,4 @@
-"""Limit cycles of networks whose laws jump or tick: period, extremes, means, utilisation and
+"""Limit cycles of networks: period, extremes, means, utilisation and
 convergence.
 """
 
@@ -17,8 +17,8 @@ from fluidcc.base.arguments import explained, flag, number, whole
 from fluidcc.base.errors import SolverError, Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import in_columns, in_html, in_units
+from fluidcc.cycles.crossings import STILL, Crossing, crossing
 from fluidcc.cycles.returns import (
-    MISFIT,
     Effort,
     Label,
     Lost,
@@ -63,6 +63,8 @@ class Approach:
         That the orbit is to have in the end.
     longest : float
         How long the run may become [s].
+    mark : Crossing, optional
+        That the network was given as nothing in it jumps or ticks.
     pieces : list of Dataset
         Each goes on from the one before it.
     """
@@ -71,6 +73,7 @@ class Approach:
     effort: Effort
     rtol: float
     longest: float
+    mark: Crossing | None = None
     pieces: list[xr.Dataset] = field(default_factory=list)
 
     @property
@@ -116,6 +119,8 @@ class Approach:
         since = 0.25 * self.now
         kind = "jump" if any(run.attrs["jumps"] for run in self.pieces) else "tick"
         times, labels = self._events(kind)
+        if self.mark is not None and not np.any(times > since):
+            raise self.mark.at_rest(since)
         if len(times) == 0:
             return None, "there was no jump"
         counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
@@ -322,11 +327,8 @@ def _look(section: Section) -> _Look:
             f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s",
             ahead,
         )
-    marks, states = section.walk(section.base, _LOOKED_AT)
-    period = np.diff(marks)
-    by_time = np.abs(np.diff(period)) / period[-1]
-    by_state = np.abs(np.diff(states, axis=0)).max(axis=1, initial=0.0)[1:]
-    changes = np.maximum(by_time, by_state)
+    _, seen = section.walk(section.base, _LOOKED_AT)
+    changes = np.abs(np.diff(seen, axis=0)).max(axis=1)[1:]
     state = (
         f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s, "
         f"but from one to the next something still changes by {changes[-1]:.1e} of its size"
@@ -391,7 +393,7 @@ def _refined(section: Section, tol: float) -> Settled:
         section, newton = section.corrected(), newton + 1
 
 
-# --- limit cycles of networks whose laws jump or tick ---------------------------------------------
+# --- limit cycles of networks ---------------------------------------------------------------------
 
 
 _LONGEST = 400_000  # round trips of the approach
@@ -411,8 +413,9 @@ class LimitCycle(OnceRound):
         at the jump where it begins relative to their sizes, over what the slowest multiplier makes
         of all later ones.
     jumps : DataArray over "jump"
-        When each jump (or, in networks without jumps, tick) of the cycle happens after the first
-        one [s]; whose it is stands in the coordinate ``of``, and which of its law's in ``rule``.
+        When each jump of the cycle (or, in networks without jumps, tick or rise through a mean)
+        happens after the first one [s]; whose it is stands in the coordinate ``of``, and which
+        of its law's in ``rule``.
     mean, least, most : Dataset over "flow", "link"
         Time averages and extremes over the cycle, of ``rate``, ``one_way_delay``, ``rtt``,
         ``backlog``, ``queueing_delay``, ``throughput``, ``utilisation`` and each law's states, in
@@ -437,34 +440,20 @@ class LimitCycle(OnceRound):
         """Multipliers of the return map, the largest first: by what a small disturbance is
         multiplied in a cycle.
 
-        Those that can be told from what is left of the approach and of rounding, to about a
-        thousandth. They are measured: every state that a disturbance moves (see `inputs`) is moved
-        a little both ways, and the map that takes what is left after a cycle to what is left after
-        the next is fitted. What only jumps set, or the data under way, is a parameter of the cycle.
-
-        With an exact ack clock any pattern of the rate comes round for ever, and a state that only
-        shows it, such as a smoothed rate, shows another part of it at each return. The multipliers
-        are then those of the states that go on among themselves, which are multipliers of the whole
-        map too, but not all of them: a warning says so, and what was left out. Where no such part
-        is found, it says that the numbers are in doubt.
+        They are measured, to about a hundredth: every state that a disturbance moves (see `inputs`)
+        is moved a little both ways, and the map that takes what is left after a cycle to what is
+        left after the next is fitted. What only jumps set, or the data under way, is a parameter
+        of the cycle. Only those are given that the responses bear out to 0.05, and none where so
+        much of what is left does not follow from what was left before, which a warning says: an
+        exact ack clock takes any pattern of the rate round for ever.
         """
-        section = self._section
-        found = section.map
-        if section.erratic:
+        found = self._section.map
+        if not found.follows:
             warn(
-                f"not all multipliers are given: what {', '.join(section.erratic)} becomes does "
-                "not follow from what it was, as it shows a pattern in the data under way, which "
-                "an exact ack clock takes round for ever; those of the other states are given, "
-                f"to about {max(found.misfit, 1e-3):.1g}; for all of them give laws an ack clock "
-                "with pace > 0",
-                stacklevel=2,
-            )
-        if found.misfit > MISFIT:
-            warn(
-                f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a "
+                f"the multipliers are not known: {100 * found.misfit:.0f} % of what is left of a "
                 "disturbance after a cycle do not follow from what was left before, as the data "
-                "under way keep it; give laws an ack clock with pace > 0, or follow a "
-                "disturbance by simulate",
+                "under way keep it; give laws an ack clock with pace > 0, or follow a disturbance "
+                "by simulate",
                 stacklevel=2,
             )
         return found.multipliers
@@ -492,9 +481,10 @@ class LimitCycle(OnceRound):
     @property
     def contraction(self) -> float:
         """Modulus of the largest multiplier: the factor by which the orbit is approached from
-        cycle to cycle.
+        cycle to cycle; NaN where they are not known.
         """
-        return float(np.abs(self.multipliers).max(initial=0.0))
+        found = np.abs(self.multipliers).max(initial=0.0)
+        return float(found) if self._section.map.follows else math.nan
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -525,12 +515,14 @@ def limit_cycle(
     max_steps: int = 5_000_000,
     progress: bool | None = None,
 ) -> LimitCycle:
-    """Find the attracting limit cycle of a network whose laws jump or tick.
+    """Find the attracting limit cycle of a network.
 
-    The network is run until one of its jumps comes back at the same intervals with the same states,
-    about. From there on the orbit is approached by itself where that takes fewer steps, else by
-    Newton's method on the return map; then one cycle is integrated by Gauss-Lobatto quadrature
-    between all points where anything is not smooth.
+    The network is run until one of its jumps, or else ticks, comes back at the same intervals with
+    the same states, about. Where nothing jumps or ticks, as with relays and beyond a Hopf point,
+    that is a queue, or else a state, that rises through its mean. From there on the orbit is
+    approached by itself where that takes fewer steps, else by Newton's method on the return map;
+    then one cycle is integrated by Gauss-Lobatto quadrature between all points where anything is
+    not smooth.
 
     The run until then is of lesser accuracy, 1e-6. Rounding in the number of packets in flight
     would persist, so it is recomputed at each restart. For flows with several starts it cannot be,
@@ -567,9 +559,9 @@ def limit_cycle(
     Raises
     ------
     Unsupported
-        If no law jumps or ticks: then use `simulate`, and `stability` for what grows from an
-        equilibrium.
+        If no flow has a propagation delay.
     SolverError
+        If the network comes to rest: no state moves by more than 1e-4 of its size.
         If the jumps do not repeat within `until` and `max_steps`, or there are none. Flows of
         unequal round trips may never repeat; the message names what came nearest to a cycle.
 
@@ -584,11 +576,6 @@ def limit_cycle(
     """
     require_network(net)
     laws: list[Law] = [*(f.law for f in net.flows.values()), *(k.law for k in net.links.values())]
-    if not any(law.jumps or law.ticks for law in laws):
-        raise Unsupported(
-            "no law of the network jumps or ticks: simulate it, and ask stability() why it "
-            "oscillates"
-        )
     for name, value in (("tol", tol), ("rtol", rtol)):
         number(value, name, "a number between 1e-12 and 0.01", least=1e-12, most=1e-2)
     flag(progress, "progress", unset=True)
@@ -602,7 +589,12 @@ def limit_cycle(
     with Progress(
         float(most), progress, about="limit cycle, of max_steps", form=BARE, unit="steps"
     ) as bar:
-        found = settled(Approach(net, Effort(most, bar), max(0.1 * rtol, 1e-12), longest), tol)
+        effort, mark = Effort(most, bar), None
+        if not any(law.jumps or law.ticks for law in laws):
+            mark = crossing(net, effort, COARSE, longest)
+            net = mark.net
+        fine = max(0.1 * rtol, 1e-12)
+        found = settled(Approach(net, effort, fine, longest, mark), tol)
     if found.error > tol:
         warn(
             f"the limit cycle converged only to {found.error:.1e} (tol={tol:g}); try a smaller "
@@ -613,6 +605,8 @@ def limit_cycle(
     cycle = LimitCycle(
         **vars(once_round(section)), error=found.error, steps=found.steps, _section=section
     )
+    if mark is not None and mark.swing(cycle.least, cycle.most) < STILL:
+        raise mark.at_rest(section.start)
     for text in cycle.warnings:
         warn(text, stacklevel=3)
     return cycle

@@ -96,8 +96,6 @@ Array = NDArray[np.float64]
 Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
 Input = tuple[str, str, Symbol]  # kind and name of a flow or link, and a state of its law
 
-MISFIT = 0.05  # of the map of returns, above which it is none
-
 
 def events(run: xr.Dataset, kind: str | None = None) -> tuple[Array, list[Label]]:
     """What marks a cycle: the jumps, or where there are none the ticks; when, and whose and
@@ -206,12 +204,16 @@ class Section:
         return self.effort.go(self.net, until, self.rtol, base, t_eval)
 
     def walk(self, base: xr.Dataset, cycles: int) -> tuple[Array, Array]:
-        """Times (cycles + 1,) and states (cycles + 1, n) at the next returns."""
+        """Times (cycles + 1,) of the next returns, and what is seen there (cycles + 1, n + 1): the
+        states, over their sizes, and how long it took, over the period (twice the second).
+        """
         until = self.start + (cycles + 1) * self.period
         marks = self._marks(base, until, cycles * self.count + 1)
         marks = marks[:: self.count][: cycles + 1]
         there = self.run(base, until, marks)
-        return marks, states_at(there)[0] / self.size
+        took = np.diff(marks) / self.period
+        took = np.concatenate([took[:1], took])[:, None]
+        return marks, np.hstack([states_at(there)[0] / self.size, took])
 
     def _marks(self, base: xr.Dataset, until: float, least: int) -> Array:
         """When the event happens until then, on the way that goes on from `base`: so often at
@@ -260,6 +262,13 @@ class Section:
     def _trip(self) -> float:
         return float(np.nanmax(self.base["rtt"].values))
 
+    @property
+    def _followed(self) -> int:
+        """Returns that a disturbance is followed: two more than the map needs, so that they bear
+        out what it says.
+        """
+        return 2 * self.depth + 2
+
     @cached_property
     def responses(self) -> Array:
         """What a disturbance of each input becomes at the next returns: (returns, states,
@@ -268,62 +277,29 @@ class Section:
         columns = []
         for key, size in self.inputs.items():
             ends = [
-                self.walk(self.moved({key: sign * self.step * size}), 2 * self.depth)[1][1:]
+                self.walk(self.moved({key: sign * self.step * size}), self._followed)[1][1:]
                 for sign in (1.0, -1.0)
             ]
             columns.append((ends[0] - ends[1]) / (2 * self.step))
         return np.stack(columns, axis=2)
 
-    @property
+    @cached_property
     def map(self) -> ReturnMap:
         """The return map; `depth` returns in a row are seen together, so that data under way
         count too.
         """
-        return self._fitted[0]
-
-    @property
-    def erratic(self) -> tuple[str, ...]:
-        """Kinds of states that are left out of `map`, as they do not follow from what is seen."""
-        return self._fitted[1]
-
-    @cached_property
-    def _fitted(self) -> tuple[ReturnMap, tuple[str, ...]]:
-        """The map, of all states, or of those that go on among themselves while some others do not
-        follow.
-
-        Where a part of what is seen goes on by itself, its multipliers are some of the whole map's,
-        whatever the rest does. Only a few kinds may be left out: what stays must be most of what a
-        disturbance becomes.
-        """
         both = _in_a_row(self.responses, self.depth)
-        kinds = np.array(
-            [name.rsplit(" of ", 1)[0] for name in states_at(self.base)[1]] * self.depth
-        )
         # What is no response at all has entries of up to rtol/step, 100 times that where the times
         # of jumps are found and not given as those of ticks are, and singular values so many times
         # as large.
         entries = np.sqrt(both.shape[1]) + np.sqrt(both.shape[2] * (len(both) - 1))
-        noise = (
-            (100 if mark_kind(self.base) == "jump" else 1) * self.rtol / self.step * float(entries)
-        )
-        whole = found = return_map(both, noise)
-        gone: tuple[str, ...] = ()
-        while found.misfit > MISFIT:
-            worst = max(
-                dict.fromkeys(kinds),
-                key=lambda kind: float(np.linalg.norm(found.off[kinds == kind])),
-            )
-            gone = (*gone, str(worst))
-            left = both * ~np.isin(kinds, gone)[:, None]
-            if np.linalg.norm(left) < 0.5 * np.linalg.norm(both):
-                return whole, ()
-            found = return_map(left, noise)
-        return found, gone
+        found = 100 if mark_kind(self.base) == "jump" else 1
+        return return_map(both, found * self.rtol / self.step * float(entries))
 
     @property
     def cost_of_newton(self) -> int:
         """Cycles that are run through for one step of Newton's method."""
-        return 2 * len(self.inputs) * 2 * (2 * self.depth + 1) + 12
+        return 2 * len(self.inputs) * 2 * (self._followed + 1) + 12
 
     def finer(self, rtol: float) -> Section:
         """The section at another accuracy, when all that is under way is of it."""

@@ -365,10 +365,12 @@ def _check_places(law: Any) -> None:
     """Refuse what names other states than the law's, events of nothing, and unknown outputs."""
     events = {f"jump {i}": j.reset for i, j in enumerate(law.jumps)}
     events |= {f"tick {i}": k.update for i, k in enumerate(law.ticks)}
+    notes = {f"jump {i}" for i, j in enumerate(law.jumps) if j.once}  # which may change nothing
     for place, changes in events.items():
-        if not changes:
+        if not changes and place not in notes:
+            noted = ", or give once=True to note its instants" * place.startswith("jump")
             raise LawError(
-                f"{law.name}: {place} changes no state; name one in its {{state: new value}}"
+                f"{law.name}: {place} changes no state; name one in its {{state: new value}}{noted}"
             )
         if (queue := getattr(law, "queue", None)) in changes:
             raise LawError(

@@ -126,7 +126,8 @@ class Jump:
         ends, is not seen: `max_step` of `simulate` helps.
     reset : mapping of Symbol to Expr
         New value of each state that changes, in terms of the old ones; it is then put within the
-        state's bounds.
+        state's bounds. With `once` it may be empty: the jump then only notes when `when` becomes
+        positive, for `fluidcc.metrics.jumps`.
     refractory : Expr
         Time [s] after a jump during which it does not happen again, evaluated just before the
         reset. At its end the jump happens again at once if `when` still holds: 'once per RTT while

@@ -84,6 +84,9 @@ def _recurrences(times: Array, states: Array, cycles: int) -> Iterator[Recurrenc
         yield Recurrence(count, period, change.reshape(-1, count).max(axis=1))
 
 
+MISFIT = 0.05  # of a map of returns, and of a multiplier, above which it is none
+
+
 class ReturnMap(NamedTuple):
     """A linear map of what is seen from one return to the next, on the directions `basis` that
     were seen to move.
@@ -94,13 +97,13 @@ class ReturnMap(NamedTuple):
     # of what is seen at the later returns, relative: how far it does not follow from the earlier
     # ones
     misfit: float
-    off: Array  # (seen,) of which each has this part
+    # its eigenvalues, the largest first: those that the responses bear out, none if it is no map
+    multipliers: NDArray[np.complex128]
 
     @property
-    def multipliers(self) -> NDArray[np.complex128]:
-        """Its eigenvalues, the largest first."""
-        found = np.linalg.eigvals(self.map).astype(complex)
-        return found[np.lexsort((-found.imag, -np.abs(found).round(9)))]
+    def follows(self) -> bool:
+        """Whether what is seen follows from what was seen before."""
+        return self.misfit <= MISFIT
 
     def error(self, change: Array) -> Array:
         """Distance from the fixed point at the end of a return that has moved what is seen by
@@ -126,11 +129,25 @@ def return_map(responses: Array, noise: float) -> ReturnMap:
     r = int(np.sum(sizes > noise * max(1.0, sizes[0])))
     basis = left[:, :r]
     step = basis.T @ pairs[1] @ right[:r].T / sizes[:r]
-    off = np.linalg.norm(pairs[1] - basis @ step @ basis.T @ pairs[0], axis=1) / max(
-        np.linalg.norm(pairs[1]), 1e-300
-    )
-    off *= bool(r)
-    return ReturnMap(basis, step, float(np.linalg.norm(off)), off)
+    off = pairs[1] - basis @ step @ basis.T @ pairs[0]
+    misfit = bool(r) * float(np.linalg.norm(off)) / max(float(np.linalg.norm(pairs[1])), 1e-300)
+    seen = (basis.T @ one for one in pairs)
+    known = _borne_out(step, *seen) if misfit <= MISFIT else np.empty(0, complex)
+    return ReturnMap(basis, step, misfit, known)
+
+
+def _borne_out(step: Array, before: Array, after: Array) -> NDArray[np.complex128]:
+    """Eigenvalues of `step`, the largest first, without those that the responses contradict.
+
+    A left eigenvector is a sum over what is seen that is multiplied by its eigenvalue at each
+    return, whatever the rest does. What does not follow from what is seen, such as data under way,
+    gives the map eigenvalues of which this is not so.
+    """
+    values, left = np.linalg.eig(step.T)
+    was, became = left.T @ before, left.T @ after
+    off = np.linalg.norm(became - values[:, None] * was, axis=1)
+    kept = values[off <= MISFIT * np.linalg.norm(was, axis=1)].astype(complex)
+    return kept[np.lexsort((-kept.imag, -np.abs(kept).round(9)))]
 
 
 HAIR = 4e-11

@@ -11,7 +11,7 @@ import pytest
 from sympy import Heaviside, Rational, symbols
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
+from fluidcc.base.errors import FluidccWarning, InvalidInput, SolverError
 from fluidcc.cycles.orbit import LimitCycle, _look
 from fluidcc.formulas.delay_aimd import late_cycle
 from tests import hybrid_laws
@@ -85,14 +85,14 @@ def test_newtons_method_spares_a_slow_approach() -> None:
 def test_a_period_that_falls_is_as_far_from_a_cycle_as_one_that_grows(sign: int) -> None:
     """Periods 1 +- 0.01/2^k."""
     periods = 1 + sign * 0.01 * 0.5 ** np.arange(5)
-    marks = np.append(0.0, np.cumsum(periods))
+    seen = np.append(periods[0], periods)[:, None]
     effort = SimpleNamespace(used=0, left=1, ahead=lambda length, rtol: 0)
     section: Any = SimpleNamespace(
         effort=effort, base=None, start=0.0, period=1.0, rtol=1e-9,
-        walk=lambda base, cycles: (marks, np.zeros((len(marks), 0))),
+        walk=lambda base, cycles: (None, seen),
     )  # fmt: skip
     found = _look(section)
-    np.testing.assert_allclose(found.changes, 0.005 * 0.5 ** np.arange(4) / periods[-1])
+    np.testing.assert_allclose(found.changes, 0.005 * 0.5 ** np.arange(4))
     assert found.falls
 
 
@@ -110,7 +110,7 @@ def test_flows_of_different_round_trips_lock_to_one_period() -> None:
 
 
 def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
-    with pytest.raises(Unsupported, match=r"no law .* jumps or ticks"):
+    with pytest.raises(SolverError, match=r"no limit cycle: LDCC_x of 'f0' no longer rises"):
         fc.limit_cycle(bottleneck(fc.LDCC))
     idle = bottleneck(aimd(0.5, 1e-3))
     with pytest.raises(SolverError, match="there was no tick|there was no jump"):
@@ -284,11 +284,10 @@ def two_by_delay(pace: float, apart: float = 0.0) -> fc.Network:
 def test_a_difference_of_two_windows_shrinks_by_beta_a_cycle() -> None:
     """beta = T/(T + tau0) = 6/7: by the map of returns, and by a run from windows a tenth apart."""
     np.testing.assert_allclose(fc.limit_cycle(two_by_delay(0.5)).multipliers, [6 / 7], rtol=1e-3)
-    with pytest.warns(FluidccWarning, match="not all multipliers .*: what PlainDelayAIMD_paced"):
-        found = fc.limit_cycle(two_by_delay(0.0)).multipliers
-    np.testing.assert_allclose(np.abs(found).max(), 6 / 7, rtol=0.01)
+    with pytest.warns(FluidccWarning, match="multipliers are not known"):
+        assert math.isnan(fc.limit_cycle(two_by_delay(0.0)).contraction)
     run = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0)
     backoffs = fc.metrics.jumps(run).query("of == 'f0' and rule == 0").time.values
     run = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0, t_eval=backoffs)
     apart = run.PlainDelayAIMD_w.values @ [1, -1]
-    np.testing.assert_allclose(apart[1:] / apart[:-1], np.abs(found).max(), rtol=2e-3)
+    np.testing.assert_allclose(apart[1:] / apart[:-1], 6 / 7, rtol=2e-3)

@@ -83,6 +83,16 @@ def test_what_does_not_follow_from_what_was_before_is_told() -> None:
     assert (still.misfit, len(still.multipliers)) == (0.0, 0)
 
 
+def test_an_eigenvalue_that_the_responses_contradict_is_no_multiplier() -> None:
+    """A decay of 0.9 a return, seen beside noise of a hundredth that follows from nothing."""
+    rng = np.random.default_rng(5)
+    decays = 0.9 ** np.arange(7)[:, None, None] * rng.normal(size=(1, 3))
+    noise = 0.005 * rng.normal(size=(7, 2, 3))
+    found = return_map(np.concatenate([decays, noise], axis=1), 1e-12)
+    assert found.follows
+    np.testing.assert_allclose(found.multipliers, [0.9], rtol=0.01)
+
+
 def test_integrals_and_extremes_are_those_of_the_pieces() -> None:
     """exp on (0, 1), then a sine that jumps down and has its maximum inside."""
     pieces = smooth_pieces(0.0, 4.0, np.array([1.0, 1.0 + 1e-13, 5.0]), least=3)
