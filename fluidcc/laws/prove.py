@@ -484,11 +484,7 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     """
     if isinstance(where, str) or not isinstance(where, Iterable) or isinstance(where, Basic):
         raise InvalidInput(f"where is {shown(where)}; give a list of SymPy relations")
-    given = [_symbolic("where", one) for one in where]
-    for one in given:
-        if not isinstance(one, Boolean) or one.is_Symbol:
-            raise InvalidInput(f"where holds {one}, no relation; give such as x > 1")
-    conditions = tuple(flat(given))
+    conditions = tuple(flat(_symbolic("where", given) for given in where))
     if any(r == Ne(0, 0, evaluate=False) for r in conditions):
         raise InvalidInput("where holds False, which no point meets; give SymPy relations")
     claims = getattr(statement, "claims", None)
