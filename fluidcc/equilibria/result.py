@@ -117,7 +117,17 @@ class Equilibrium:
     _net: Network | None = None
 
     def array(self, name: str) -> Any:
-        """One of the attributes over "flow" or "link" as a plain array, without labels."""
+        """One of the attributes over "flow" or "link" as a plain array, without labels.
+
+        Raises
+        ------
+        UnknownName
+            If there is none of that name.
+        """
+        if name not in COLUMNS:
+            raise UnknownName(
+                f"an equilibrium has no array {name!r}; it has {', '.join(COLUMNS)}"
+            )
         return self._values[name]
 
     def changed(
@@ -130,13 +140,9 @@ class Equilibrium:
         UnknownName
             If an attribute over "flow" or "link" has not that name.
         """
-        if unknown := next((name for name in values if name not in COLUMNS), None):
-            raise UnknownName(
-                f"an equilibrium has no array {unknown!r}; it has {', '.join(COLUMNS)}"
-            )
         arrays = {}
         for k, v in values.items():
-            old = self._values[k]
+            old = self.array(k)
             try:
                 arrays[k] = np.broadcast_to(np.asarray(v, old.dtype), old.shape).copy()
             except (TypeError, ValueError):

@@ -120,7 +120,7 @@ def _settled(kind: str, f: Expr) -> bool:
             return bool(value)
     f, _ = short(_without_roots(f))
     size = f.count_ops()
-    if size > (LARGE if kind == "==" else _LONG) or max(_terms(f)) > _TERMS:
+    if size > (LARGE if kind == "==" else _LONG) or max(_terms(together(f))) > _TERMS:
         return False
     if kind == "==":
         return any(g == 0 for g in _forms(f, size))
