@@ -255,7 +255,8 @@ def verdicts_at(rest: Equilibria, *, roots: bool = True, margins: bool = True) -
     errors, warnings, alone = dict(rest.errors), dict(rest.warnings), dict[int, str]()
     for point in operating_points(rest, errors):
         _judge(point, table, alone, roots, margins)
-        rough = [i for i in point.rows.tolist() if rest.error[i] >= DOUBTFUL]
+        # of one of a continuum, whose error is infinite, the other side is another equilibrium
+        rough = [i for i in point.rows.tolist() if DOUBTFUL <= rest.error[i] < np.inf]
         alone |= dict.fromkeys(rough, ROUGH)
         if doubts := static_windows(point):
             warnings |= {i: (*warnings.get(i, ()), *doubts) for i in point.rows.tolist()}

@@ -125,9 +125,7 @@ class Equilibrium:
             If there is none of that name.
         """
         if name not in COLUMNS:
-            raise UnknownName(
-                f"an equilibrium has no array {name!r}; it has {', '.join(COLUMNS)}"
-            )
+            raise UnknownName(f"an equilibrium has no array {name!r}; it has {', '.join(COLUMNS)}")
         return self._values[name]
 
     def changed(

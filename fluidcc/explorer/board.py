@@ -102,7 +102,7 @@ class Board:
         """
         if source is None:
             flows = {"near": sources.Reno, "far": {"law": sources.Reno, "start": "10 s"}}
-            link = {"law": links.PI, "capacity": "10 Mbit/s", "buffer": "300 packets"}
+            link = {"law": links.PI, "capacity": "20 Mbit/s", "buffer": "600 packets"}
             source = dumbbell(flows, link, rtt=["40 ms", "80 ms"])
         if not isinstance(source, Network | Scenario):
             source = Scenario.load(source)

@@ -86,8 +86,8 @@ def cuts(ratio: Any = pi, interval: Any = w / acked) -> Expr:
     interval : Expr
         [s]; by default a round trip, in which a window is acknowledged.
     """
-    n = acked * interval
-    return Let(rf"(1 - (1 - {ratio})^{{{n}}})", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
+    n = Let("n", acked * interval)
+    return Let(rf"(1 - (1 - {ratio})^n)", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
 
 
 @explained

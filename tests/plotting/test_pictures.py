@@ -197,8 +197,8 @@ def test_phase_plane(one_link: Any) -> None:
     full = lines(ax)["link fully used"]  # 2 Mbit/s at the end, less the 0.5 of the third flow
     np.testing.assert_allclose(full.get_xydata(), [[0.0, 1.5], [1.5, 0.0]], rtol=1e-12)
     assert "link fully used" in lines(fc.plot.phase_plane(one_link))
-    for flows, count in ((["a", "b", "udp"], 3), (["a"], 1)):
-        with pytest.raises(InvalidInput, match=f"two flows, not of {count}"):
+    for flows in (["a", "b", "udp"], ["a"]):
+        with pytest.raises(InvalidInput, match="two flows, not of "):
             fc.plot.phase_plane(one_link, flows)
 
 

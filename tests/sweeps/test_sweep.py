@@ -278,7 +278,7 @@ def test_a_measure_that_fails_everywhere_is_told_and_the_others_go_on() -> None:
     assert ds.c.all()
     assert ds.attrs["failed"] == 2
     assert np.isnan(ds.a).all()
-    for says in ("a: Unsupported: no law of the network jumps", "b: UnknownName:", "mean 'eta'"):
+    for says in ("a: SolverError: no limit cycle", "b: UnknownName:", "mean 'eta'"):
         assert says in ds.error.values[1]
 
 
