@@ -37,7 +37,7 @@ from fluidcc.symbols import plain
 T = TypeVar("T")
 
 # parts of the package on which no result depends
-IRRELEVANT = ("base/progress.py", "cli", "network/drawing.py", "papers", "plotting")
+IRRELEVANT = ("base/progress.py", "cli", "network/drawing.py", "plotting")
 LOCK = "sweep.lock"
 RESERVED = ("chunks", LOCK, "sweep.json", "zarr.json")  # names in a store that are no variables
 

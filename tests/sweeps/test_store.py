@@ -16,7 +16,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.base import version
 from fluidcc.base.errors import InvalidInput, warn
-from fluidcc.sweeps.store import differences
+from fluidcc.sweeps.store import IRRELEVANT, differences
 
 ROOT = Path(__file__).parents[2]
 
@@ -233,3 +233,9 @@ def test_differences_in_words() -> None:
     assert differences(old, dict(old)) == []
     (said,) = differences({"x": [0.1 * k for k in range(99)]}, {"x": [0.2 * k for k in range(50)]})
     assert said == "x was 99 values from 0.0 to 9.8, now 50 values from 0.0 to 9.8"
+
+
+@pytest.mark.parametrize("name", ["published", "sampled_stability", "stability", "undelayed"])
+def test_what_a_measure_may_call_belongs_to_the_identity_of_a_store(name: str) -> None:
+    home = getattr(fc, name).__module__.removeprefix("fluidcc.").replace(".", "/")
+    assert not any(f"{home}.py".startswith(one) for one in IRRELEVANT)
