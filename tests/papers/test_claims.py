@@ -14,8 +14,7 @@ ldcc: proved
     loss_ratio path_loss+ loss_sum split_of_rtt num_unique penalty_concave+ gradient_of_penalty
     loss_as_price dual_conditions price_is_delay self_inflicted rate_equation derivative_term
     utility penalty penalty_shape saturation equilibrium_delay equilibrium_delay_solved larger_rate
-    other_utilities rate_floor penalty_cannot_starve+ normalisation receiving_rate
-    derivative_from_rates
+    other_utilities rate_floor penalty_cannot_starve+ receiving_rate derivative_from_rates
     signal_of_losses loss_signal_approximation discrete_rule gain_of_a_round_trip
     supply_rates_cancel equilibrium_conditions user_storage_positive users_derivative
     users_projection routing_adjoint users_dissipation links_derivative repaired+ locally_stable+
@@ -36,7 +35,7 @@ ldcc: reproduced
 ldcc: rebuilt
     related_cxtcp_law related_cxtcp_late
 ldcc: differs
-    link_rates capacity_constraint* coexistence_starvation penalty_converges
+    link_rates capacity_constraint* coexistence_starvation penalty_converges normalisation
     more_capacity_less_delay tcp_as_gradient receiving_rate_index* discrete_rule_below_threshold*
     gain_before_the_sum* link_storage_offset* links_inequality* delayed_rate_equation delayed_queue
     stable_without_condition* loss_driven constant_delay* mixed_regime* sampled_law fig7_capacity*

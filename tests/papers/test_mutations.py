@@ -466,7 +466,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ldcc.delayed_rates", {"_final": lambda *given, **_: last_of(*given)}, AS_PRINTED),
     ("ldcc.no_queue_at_optimum", {"equilibrium": unqueued}, AS_PRINTED),
     ("ldcc.link_rates", {"equilibrium_of": lambda _: rest_of("ldcc_fig10")}, AS_PRINTED),
-    ("ldcc.normalisation", {"jain": lambda rates: 1.0}, "differs"),
+    ("ldcc.normalisation", {"jain": lambda rates: 1.0}, AS_PRINTED),
     ("ldcc.delayed_queue", {"DropTail": replace(DropTail, upper={})}, AS_PRINTED),
     ("ldcc.coexistence_aggressive", {"mean_rates": lambda *_: (0.9e6, 1.1e6)}, AS_PRINTED),
     ("ldcc.fig10_no_loss", {"run": scaled(run, "queueing_delay", by=4.0)}, "differs"),

@@ -215,16 +215,14 @@ def normalisation() -> Found:
     trip = excess + _p + T  # 2 p + q
     divided = linear * trip / (trip + 2 * _d)
     bare = _with_penalty(Let("v", PENALTY.definition * RTT / (2 * T)))
-    laws, delays = (
-        {"divided by RTT": LDCC, "divided by 2 T": bare},
-        FAIR_DELAYS["25, 40, 60, 75 ms"],
+    long, short = (
+        [jain(equilibrium(four_flows(p, 6e6, source=law)).rate) for law in (LDCC, bare)]
+        for p in (FAIR_DELAYS["25, 40, 60, 75 ms"], (0.005, 0.008, 0.012, 0.015))
     )
-    index = [jain(equilibrium(four_flows(delays, 6e6, source=law)).rate) for law in laws.values()]
-    return proved(
-        linear - divided > 0,
-        linear * divided > 1,  # not beyond equality by as much
-        dict(zip(laws, index, strict=True)),
-        checks=falling(index),
+    nearer = proof(linear - divided > 0)
+    not_beyond = proof(linear * divided > 1)  # equality, by as much
+    return differs_if(
+        nearer and not_beyond and falling(long) and not falling(short), long=long, short=short
     )
 
 

@@ -229,7 +229,8 @@ def _one_flow(gain: float) -> Network:
 def stable_without_condition() -> Found:
     found = stability_boundary(_one_flow(0.4), "eta")
     assert isinstance(found, Boundary)
-    return differs_if(unstable(_one_flow(found.value * 1.01)), critical=found.value)
+    sides = [unstable(_one_flow(gain)) > 0 for gain in (0.4, found.value * 1.01)]
+    return differs_if(sides == [False, True], critical=found.value)
 
 
 def loss_driven() -> Found:
@@ -295,7 +296,7 @@ def sampled_law() -> Found:
     assert isinstance(longest, Boundary)
     critical = brentq(lambda gain: radius(gain) - 1, 0.4, 3.0)
     return differs_if(
-        critical < longest.value,
+        radius(0.4) < 1 and critical < longest.value,
         radius=radius(0.4),
         critical=critical,
         longest=longest.value,
