@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.explorer.app import explore
     from fluidcc.laws import Jump, Law, Link, Source, Steady, Tick
     from fluidcc.laws.delay_equations import solve_dde
-    from fluidcc.laws.prove import prove
     from fluidcc.links import *
     from fluidcc.links.counting import count_packets
     from fluidcc.network import Network
@@ -38,6 +37,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.papers.ecf.routers import sampled_stability
     from fluidcc.papers.ldcc.undelayed import undelayed
     from fluidcc.papers.published import published
+    from fluidcc.proofs.prove import prove
     from fluidcc.simulation.fused import compile
     from fluidcc.simulation.simulate import simulate
     from fluidcc.sources import *
@@ -69,7 +69,7 @@ _HOME = {
     "linearize": "analysis.linearize",
     "marked_by_bytes": "sources.by_bytes",
     "parking_lot": "network.topologies",
-    "prove": "laws.prove",
+    "prove": "proofs.prove",
     "published": "papers.published",
     "read_trace": "network.traces",
     "sampled_stability": "papers.ecf.routers",

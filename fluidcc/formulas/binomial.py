@@ -20,7 +20,7 @@ from sympy import Expr, Ge, Gt, Le, Lt, Piecewise, S, oo, symbols, sympify
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula, deficit
-from fluidcc.laws.prove import Proof, prove
+from fluidcc.proofs.prove import Proof, prove
 from fluidcc.symbols import plain, positive
 
 __all__ = [

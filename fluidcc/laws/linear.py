@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,18 +17,15 @@ from sympy import (
     Subs,
     Symbol,
     ceiling,
-    eye,
     floor,
     sign,
-    true,
 )
-from sympy.core.relational import Relational
 
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import L, Law
-from fluidcc.laws.parts import Steady, per_structure
-from fluidcc.laws.steady import standstills, without
-from fluidcc.symbols import e, edot, numpy_function, plain, positive, unfold
+from fluidcc.laws.parts import per_structure
+from fluidcc.laws.steady import without
+from fluidcc.symbols import numpy_function, plain, positive, unfold
 
 
 class Jacobians(NamedTuple):
@@ -86,7 +82,7 @@ def slope(f: Expr, s: Symbol) -> Expr:
 
 
 @per_structure
-def _symbolic(law: Law) -> Jacobians:
+def symbolic_jacobians(law: Law) -> Jacobians:
     """Return A, B, C, D of a law as SymPy matrices that hold its mode symbols."""
     held = law.switched()
     columns = (law.states, law.inputs)
@@ -215,7 +211,7 @@ def branch_function(law: Law) -> Callable[..., Branch]:
         ``f(z, u, p, modes)`` with arrays as in `active_modes`, real or complex: every branch is
         analytic, so that a complex step differentiates it once more to rounding.
     """
-    held, matrices = law.switched(), _symbolic(law)
+    held, matrices = law.switched(), symbolic_jacobians(law)
     rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
     symbols = [*law.states, *law.inputs, *law.params, *held.modes]
     function = numpy_function(symbols, rows, _NUMPY, cse=True)
@@ -233,110 +229,6 @@ def branch_function(law: Law) -> Callable[..., Branch]:
         return Branch(flow, out, Jacobians(*parts))
 
     return branch
-
-
-# --- how a law at rest answers small signals ------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AtRest:
-    """A law linearised where it stands still, on one branch of its kinks.
-
-    Attributes
-    ----------
-    law : Source or Link
-        The law.
-    A, B, C, D : Matrix
-        Derivatives of flow and outputs (rows) by states and inputs (columns), in the law's orders.
-    values : dict of Symbol to Expr
-        What standing still determines; already put into the matrices.
-    conditions : tuple of relational
-        Under which it can stand still on this branch.
-    """
-
-    law: Law
-    A: Matrix
-    B: Matrix
-    C: Matrix
-    D: Matrix
-    values: dict[Symbol, Expr]
-    conditions: tuple[Relational, ...]
-
-    def put(self, expr: Any) -> Expr:
-        """Return `expr` at this equilibrium, without Lets."""
-        return unfold(expr).subs(self.values)
-
-    def transfer(self, output: str, signal: Symbol, s: Symbol) -> Expr:
-        """Return the transfer function C (sI - A)^{-1} B + D from one input to one output.
-
-        For the one-way delay `fluidcc.symbols.e` of a source, its derivative e' is taken along as s
-        e.
-
-        Raises
-        ------
-        InvalidInput
-            If the law has no such output or input.
-        """
-        outputs, inputs = list(self.law.out), list(self.law.inputs)
-        if output not in outputs or signal not in inputs:
-            raise InvalidInput(
-                f"{self.law.name} has no output {output!r} or no input {plain(signal)!r}; it has "
-                f"{', '.join(outputs)} and {', '.join(map(plain, inputs))}"
-            )
-        row, column = outputs.index(output), inputs.index(signal)
-        b, d = self.B[:, column], self.D[row, column]
-        if signal == e and edot in inputs:
-            slope = inputs.index(edot)
-            b, d = b + s * self.B[:, slope], d + s * self.D[row, slope]
-        n = self.A.rows
-        if n == 0:
-            return d
-        return (self.C[row, :] * (s * eye(n) - self.A).inv() * b)[0] + d
-
-
-def at_rest(
-    law: Law, *, given: Mapping[Symbol, Any] | None = None, eliminate: Symbol | None = None
-) -> AtRest:
-    """Linearise a law where it stands still.
-
-    Parameters
-    ----------
-    law : Source or Link
-    given : mapping of Symbol to Expr
-        What else is known there, such as ``{pi: 0}`` for 'without loss'.
-    eliminate : Symbol, optional
-        The symbol that standing still determines, in which the flow is linear; found if not given.
-
-    Returns
-    -------
-    AtRest
-
-    Raises
-    ------
-    Unsupported
-        If there is no branch, or more than one, on which it can.
-
-    Examples
-    --------
-    >>> import fluidcc as fc
-    >>> from fluidcc.symbols import e, pi
-    >>> at_rest(fc.LDCC, given={pi: 0}, eliminate=e).A.shape
-    (1, 1)
-    """
-    claim = Steady(true, given=given or {}, eliminate=eliminate)
-    found = list(standstills(law, claim, outputs=True))
-    if len(found) != 1:
-        number = "no branch" if not found else f"{len(found)} branches"
-        raise Unsupported(
-            f"{law.name} can stand still on {number} of its kinks under what is given; give more "
-            f"of it"
-        )
-    (still,) = found
-    A, B, C, D = (
-        M.applyfunc(lambda f: unfold(f.subs(still.modes)).subs(still.values))
-        for M in _symbolic(law)
-    )
-    return AtRest(law, A, B, C, D, values=still.values, conditions=still.conditions)
 
 
 # --- sampled laws at a standstill -----------------------------------------------------------------

@@ -1,6 +1,5 @@
-"""Laws at rest: which have a rest at all, which go together, where they stand still, states that
-follow from others there, and states that only keep account, which an equilibrium leaves
-undetermined.
+"""Laws at rest: which have a rest at all, which go together, states that follow from others there,
+and states that only keep account, which an equilibrium leaves undetermined.
 
 An account is of the round trip, or of what is in flight. A state z with z' = a edot/(1 + edot) + b
 (rate - x_tau/(1 + edot)) is a first integral away: edot/(1 + edot) is the round trip's rate of
@@ -10,36 +9,23 @@ b (data under way) never changes.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sympy import (
     Expr,
     Integer,
-    Mul,
     N,
-    Ne,
     Rational,
     Symbol,
     cancel,
-    factor,
-    false,
-    fraction,
-    nan,
     together,
-    true,
-    zoo,
 )
-from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.algebra import binding, by_squares
-from fluidcc.laws.asked import exact, oriented
 from fluidcc.laws.law import L, Law, Source
-from fluidcc.laws.parts import Steady, Structure, per_structure
-from fluidcc.laws.steps import spend
-from fluidcc.laws.switches import undecided
+from fluidcc.laws.parts import Structure, per_structure
 from fluidcc.symbols import (
     OF_FLOWS,
     REPORTING,
@@ -243,183 +229,6 @@ def _past_the_data(law: Law) -> str:
     if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_max) :], *OF_FLOWS}:
         return "knows more than data carry"
     return ""
-
-
-# --- Where a law can stand still, exactly, for claims about its equilibria -----------------------
-
-
-_NODE = 20  # steps of a place in the search, and for each operation of a flow that is solved
-
-
-class Standstill(NamedTuple):
-    """One branch on which a law can stand still: put in `values`, then it does, as long as
-    `conditions` hold.
-
-    `modes` are those of ``law.switches`` that count on that branch.
-    """
-
-    values: dict[Symbol, Expr]
-    conditions: tuple[Relational, ...]
-    modes: dict[Symbol, Expr]
-
-
-def steady_flow(law: Law, given: Mapping[Symbol, Any] | None = None) -> dict[Symbol, Expr]:
-    """Return the flows where nothing changes: edot = 0, and the rate one loop ago is the rate now.
-
-    Parameters
-    ----------
-    law : Source or Link
-    given : mapping of Symbol to Expr
-        What else is known, such as ``{pi: 0}``.
-    """
-    known = _known(law, given or {})
-    return {z: f.subs(known) for z, f in law.switched().flow.items()}
-
-
-def _known(law: Law, given: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
-    known: dict[Symbol, Any] = {}
-    if law.kind == "source":
-        known = {edot: Integer(0), x_tau: law.switched().out["rate"]}
-    return known | {s: unfold(v) for s, v in given.items()}
-
-
-def standstills(
-    law: Law, claim: Steady, where: Sequence[Any] = (), outputs: bool = False
-) -> Iterator[Standstill]:
-    """Yield every branch on which the law can stand still under what the claim gives: on each,
-    every flow is zero because one of its factors is.
-
-    Parameters
-    ----------
-    law : Source or Link
-    claim : Steady
-    where : sequence of relational
-        Conditions without which no branch counts.
-    outputs : bool
-        Whether branches that differ in what the law puts out alone are apart.
-
-    Raises
-    ------
-    Unsupported
-        If a factor of a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or state
-        the claim as an equation.
-    """
-    law = settled(law)
-    held = law.switched()
-    known = _known(law, claim.given)
-    switches = {m: exact(s.subs(known)) for m, s in zip(held.modes, held.switches, strict=True)}
-    flows = [(z, exact(f)) for z, f in steady_flow(law, claim.given).items()]
-    given = tuple(r.func(*(exact(unfold(f)).subs(known) for f in r.args)) for r in where)
-    out = [f.subs(known) for f in held.out.values()] if outputs else [*known.values()]
-    rest = _Rest(law, claim.eliminate, flows, switches, {}, {}, given, out)
-    for values, met, branch in rest.ways():
-        yield Standstill({s: v.subs(branch) for s, v in known.items()} | values, met, branch)
-
-
-class _Rest(NamedTuple):
-    """What is left of a search for standstills, with what was found already put in."""
-
-    law: Law
-    wanted: Symbol | None
-    flows: list[tuple[Symbol, Expr]]  # that are to be zero, by state
-    switches: dict[Symbol, Expr]  # of the modes that are not decided
-    branch: dict[Symbol, Expr]  # those that are
-    values: dict[Symbol, Expr]
-    met: tuple[Any, ...]  # conditions
-    out: list[Expr]
-
-    def ways(self) -> Iterator[tuple[dict[Symbol, Expr], tuple[Any, ...], dict[Symbol, Expr]]]:
-        """Yield values for which all flows are zero, the conditions for it, and modes: flows that
-        no open mode touches are solved first, for modes need not be decided of what vanishes then.
-        """
-        spend(_NODE)
-        if false in self.met:
-            return
-        relations = {oriented(cond): cond for cond in self.met if cond is not true}
-        if (rest := binding(relations)) is None:
-            return
-        met = tuple(relations[cond] for cond in rest)
-        here = self._replace(met=met)
-        flows = (k for k, (_, f) in enumerate(here.flows) if not f.free_symbols & {*here.switches})
-        if (k := next(flows, None)) is not None:
-            yield from here._solved(k)
-        elif mode := undecided([*(f for _, f in here.flows), *here.out], here.switches):
-            for value in (1, 0):
-                yield from here._held(mode, Integer(value)).ways()
-        else:
-            yield here.values, met, here.branch
-
-    def _held(self, mode: Symbol, value: Expr) -> _Rest:
-        switch = self.switches[mode]
-        defined = not switch.has(nan, zoo)  # what has no value there is no equilibrium
-        return self._put({mode: value})._replace(
-            switches={m: s.subs(mode, value) for m, s in self.switches.items() if m != mode},
-            branch=self.branch | {mode: value},
-            met=(*self.met, (switch > 0 if value else switch <= 0) if defined else false),
-        )
-
-    def _put(self, put: dict[Symbol, Expr]) -> _Rest:
-        return self._replace(
-            flows=[(z, f.subs(put)) for z, f in self.flows],
-            switches={m: s.subs(put) for m, s in self.switches.items()},
-            met=tuple(cond.subs(put) for cond in self.met),
-            out=[f.subs(put) for f in self.out],
-        )
-
-    def _solved(self, k: int) -> Iterator[tuple[Any, ...]]:
-        """Yield what `ways` does where one factor or another of a flow is zero."""
-        z, flow = self.flows[k]
-        rest = self._replace(flows=[*self.flows[:k], *self.flows[k + 1 :]])
-        if flow.has(nan, zoo):
-            return
-        spend(_NODE * (1 + flow.count_ops()))
-        above, below = fraction(together(flow))
-        above = factor(above)
-        if above == 0:
-            yield from rest.ways()
-            return
-        apart = {p.as_base_exp()[0] for p in Mul.make_args(factor(below))}  # zero nowhere
-        for part in dict.fromkeys(p.as_base_exp()[0] for p in Mul.make_args(above)):
-            if part.is_nonzero or {part, -part} & apart:
-                continue
-            if by_squares(">", part) or by_squares(">", -part):
-                continue
-            symbol, slope, free, certain = _linear(self.law, z, part, self.wanted, apart)
-            value = -free / slope
-            met = [value > 0] if symbol.is_positive else [value >= 0] * bool(symbol.is_nonnegative)
-            put = rest._put({symbol: value})
-            values = {s: v.subs(symbol, value) for s, v in self.values.items()} | {symbol: value}
-            put = put._replace(values=values, met=(*put.met, *met))
-            if certain:
-                yield from put.ways()
-            else:
-                yield from put._replace(met=(*put.met, Ne(slope, 0))).ways()
-                yield from rest._replace(flows=[(z, slope), (z, free), *rest.flows]).ways()
-
-
-def _linear(
-    law: Law, z: Symbol, f: Expr, wanted: Symbol | None, apart: set[Expr]
-) -> tuple[Symbol, Expr, Expr, bool]:
-    """Return a symbol in which `f`, a factor of the flow of `z`, is linear, its slope and the rest,
-    and whether that slope cannot be zero where `apart` is not: such a symbol, if there is one.
-    """
-    above = f.expand()
-    known = [*law.params, *law.inputs, *law.states]
-    candidates = [wanted] if wanted in above.free_symbols else known
-    candidates = [s for s in candidates if s in above.free_symbols]
-    found = []
-    for s in candidates:
-        slope, rest = above.coeff(s, 1), above.coeff(s, 0)
-        if slope != 0 and not slope.has(s) and (above - slope * s - rest).expand() == 0:
-            parts = (p.as_base_exp()[0] for p in Mul.make_args(factor(slope)))
-            found.append((s, slope, rest, all(p.is_nonzero or {p, -p} & apart for p in parts)))
-    if not found:
-        raise Unsupported(
-            f"{law.name}: the flow of {plain(z)} is linear in none of "
-            f"{', '.join(map(plain, candidates))}, "
-            f"so its equilibrium is not expressed by one; state the claim as an equation instead"
-        )
-    return next((one for one in found if one[3]), found[0])
 
 
 # --- Windows so small that a fluid says little of them: one sentence, for runs and for equilibria

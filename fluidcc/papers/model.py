@@ -22,8 +22,8 @@ import numpy as np
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import Undecided, UnknownName
 from fluidcc.laws import Law
-from fluidcc.laws.prove import Proof, Verdict, prove
 from fluidcc.papers import printed
+from fluidcc.proofs.prove import Proof, Verdict, prove
 
 MEANING = {
     "proved": "by algebra, for all values: the whole sentence",

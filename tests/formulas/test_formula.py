@@ -13,7 +13,7 @@ from sympy import Rational, limit, symbols
 from fluidcc.base.errors import InvalidInput, NotFinite, UnitsError
 from fluidcc.formulas import binomial, delay_aimd, ecf, fast, gcc, ldcc, response
 from fluidcc.formulas._formula import Bound, Formula, deficit
-from fluidcc.laws.prove import Proof, prove
+from fluidcc.proofs.prove import Proof, prove
 from fluidcc.symbols import plain
 
 q, z = symbols("q z", positive=True)

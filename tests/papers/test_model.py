@@ -9,10 +9,10 @@ import pytest
 from sympy import Eq, Lt, symbols
 
 from fluidcc.base.errors import InvalidInput, Undecided, UnknownName
-from fluidcc.laws.prove import Verdict
 from fluidcc.papers import model
 from fluidcc.papers.model import Claim, Outcome, compared
 from fluidcc.papers.printed import agrees, bound
+from fluidcc.proofs.prove import Verdict
 
 x, y = symbols("x y", positive=True)
 BY_HELPERS = {f"binomial.growth_{name}" for name in ("aimd1", "aimd2", "iiad")}

@@ -13,8 +13,6 @@ from xarray import DataArray
 
 from fluidcc.equilibria.num import solve
 from fluidcc.laws import Law, Steady
-from fluidcc.laws.linear import at_rest
-from fluidcc.laws.prove import Verdict, prove
 from fluidcc.links import DropTail
 from fluidcc.network.topologies import dumbbell, two_queues
 from fluidcc.papers import model
@@ -37,6 +35,8 @@ from fluidcc.papers.ldcc.common import series as slow
 from fluidcc.papers.ldcc.model import _final as last_of
 from fluidcc.papers.ldcc.model import parking
 from fluidcc.papers.ldcc.passivity import paper_storage as storage
+from fluidcc.proofs.prove import Verdict, prove
+from fluidcc.proofs.standstill import at_rest
 from fluidcc.sources import GCC, LDCC, NADA
 from fluidcc.sources import DelayAIMD as beside
 from fluidcc.sources import StaticReno as Reno

@@ -12,8 +12,8 @@ from sympy import Eq
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.formulas import fast
-from fluidcc.laws.prove import Verdict
 from fluidcc.papers.zoo.fast import meeting
+from fluidcc.proofs.prove import Verdict
 from fluidcc.sources.dca import alpha
 from fluidcc.sources.propagation import (
     d_hat,

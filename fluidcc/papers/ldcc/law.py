@@ -14,7 +14,6 @@ from fluidcc.base.errors import NoEquilibrium
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.formulas.ldcc import discrete_update
 from fluidcc.laws import Source
-from fluidcc.laws.prove import Verdict
 from fluidcc.metrics import jain
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
@@ -43,6 +42,7 @@ from fluidcc.papers.model import (
     reproduced_if,
 )
 from fluidcc.papers.printed import falling, ms, named, off
+from fluidcc.proofs.prove import Verdict
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC
 from fluidcc.sources.sampled import merged

@@ -14,8 +14,6 @@ from fluidcc.analysis.point import operating_point
 from fluidcc.base.errors import InvalidInput, Undecided
 from fluidcc.conditions.local import LocalLoop, local_loop
 from fluidcc.conditions.sufficient import Conditions, crossings, passes, sufficient_conditions
-from fluidcc.laws.linear import AtRest, at_rest
-from fluidcc.laws.prove import Verdict
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.patterns import in_seconds
@@ -32,6 +30,8 @@ from fluidcc.papers.model import (
     refuted_if,
     reproduced_if,
 )
+from fluidcc.proofs.prove import Verdict
+from fluidcc.proofs.standstill import AtRest, at_rest
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, nonnegative, pi, positive, y

@@ -23,10 +23,10 @@ from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Law
-from fluidcc.laws.prove import prove
 from fluidcc.network.network import require_network
 from fluidcc.network.patterns import near
 from fluidcc.papers.ldcc.undelayed_system import DIGITS, UndelayedSystem, equations, numeric
+from fluidcc.proofs.prove import prove
 from fluidcc.symbols import Let, c, e, edot, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from sympy import Add, Expr, Rational, Symbol
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.algebra import settled
-from fluidcc.laws.cover import Enclosing
+from fluidcc.proofs.algebra import settled
+from fluidcc.proofs.cover import Enclosing
 
 _POINTS, _LONG = 7, 250  # and operations
 

@@ -38,7 +38,7 @@ from sympy import (
     together,
 )
 
-from fluidcc.laws.steps import spend
+from fluidcc.proofs.steps import spend
 
 Condition = tuple[str, Expr]
 """An expression and how it stands to zero: ">", ">=", "==" or "!="."""

@@ -39,7 +39,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.laws.algebra import Condition
+from fluidcc.proofs.algebra import Condition
 from fluidcc.symbols import unfold
 
 _KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")

@@ -53,9 +53,9 @@ from sympy import (
 )
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.algebra import STEPS, Condition, factored, settled, short, smooth
-from fluidcc.laws.steps import spend
 from fluidcc.numerics.enclosure import Span
+from fluidcc.proofs.algebra import STEPS, Condition, factored, settled, short, smooth
+from fluidcc.proofs.steps import spend
 
 _RISING = {
     exp: "exp", log: "log", sinh: "sinh", tanh: "tanh", asinh: "arcsinh", acosh: "arccosh",

@@ -17,7 +17,7 @@ from sympy import Abs, And, Eq, Max, Min, Ne, Piecewise, Rational, cos, exp, log
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Source, Steady
-from fluidcc.laws.prove import Verdict, prove
+from fluidcc.proofs.prove import Verdict, prove
 from fluidcc.symbols import e, pi
 
 z, w, a, b = symbols("z w a b", positive=True)
@@ -202,7 +202,7 @@ def test_other_kinds_of_inequalities_are_decided(statement: Any, where: Any, sta
 
 def test_a_proof_ends_after_so_many_steps_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sum of eleven maxima has 2,048 branches, none of which excludes another."""
-    monkeypatch.setattr("fluidcc.laws.prove.MOST", 5_000)
+    monkeypatch.setattr("fluidcc.proofs.prove.MOST", 5_000)
     parts = symbols("z:12", positive=True)
     sums = sum(Max(one, other) for one, other in pairwise(parts))
     verdict = prove(sums >= sum(parts) / 2)

@@ -33,7 +33,10 @@ from sympy.logic.boolalg import Boolean
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError, Unsupported
 from fluidcc.base.tables import in_html
-from fluidcc.laws.algebra import (
+from fluidcc.laws.law import Law
+from fluidcc.laws.parts import Steady
+from fluidcc.laws.switches import Collector, undecided
+from fluidcc.proofs.algebra import (
     LARGE,
     OPPOSITE,
     Condition,
@@ -43,16 +46,13 @@ from fluidcc.laws.algebra import (
     substituted,
     with_conditions,
 )
-from fluidcc.laws.asked import comparing, flat, oriented, without_functions
-from fluidcc.laws.cover import Box, Sign, Work, bare, exactly, forms, pieces
-from fluidcc.laws.law import Law
-from fluidcc.laws.parts import Steady
-from fluidcc.laws.refute import DIGITS, Hunt, fits
-from fluidcc.laws.scaling import unscaled, weights
-from fluidcc.laws.slopes import Slopes
-from fluidcc.laws.steady import standstills
-from fluidcc.laws.steps import MOST, at_most, spend
-from fluidcc.laws.switches import Collector, undecided
+from fluidcc.proofs.asked import comparing, flat, oriented, without_functions
+from fluidcc.proofs.cover import Box, Sign, Work, bare, exactly, forms, pieces
+from fluidcc.proofs.refute import DIGITS, Hunt, fits
+from fluidcc.proofs.scaling import unscaled, weights
+from fluidcc.proofs.slopes import Slopes
+from fluidcc.proofs.standstill import standstills
+from fluidcc.proofs.steps import MOST, at_most, spend
 from fluidcc.symbols import pi, plain, unfold
 
 # How sure a verdict is, from the best to the worst.

@@ -28,9 +28,9 @@ from sympy import (
 )
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.algebra import Condition
-from fluidcc.laws.cover import Enclosing, exact_near, exactly, stands
-from fluidcc.laws.steps import spend
+from fluidcc.proofs.algebra import Condition
+from fluidcc.proofs.cover import Enclosing, exact_near, exactly, stands
+from fluidcc.proofs.steps import spend
 
 Point = dict[Symbol, Expr]
 """A value for each symbol, exactly."""

@@ -8,8 +8,8 @@ from sympy import And, Eq, Max, Min, Ne, Piecewise, exp, log, symbols
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source, Steady
-from fluidcc.laws.prove import Proof, Verdict, prove
-from fluidcc.laws.steady import standstills
+from fluidcc.proofs.prove import Proof, Verdict, prove
+from fluidcc.proofs.standstill import standstills
 from fluidcc.sources import LDCC, PrimalDual, StaticReno
 from fluidcc.symbols import RTT, e, pi
 from tests.some_laws import all_laws

@@ -26,8 +26,8 @@ from sympy import (
 )
 
 from fluidcc.base.errors import Unsupported
-from fluidcc.laws.algebra import by_squares, smooth
-from fluidcc.laws.cover import Enclosing, exactly, forms, stands
+from fluidcc.proofs.algebra import by_squares, smooth
+from fluidcc.proofs.cover import Enclosing, exactly, forms, stands
 
 _DEPTH, _TRIES, _LONG = 5, 60, 120  # slopes of slopes, functions looked at, operations in one
 _POINTS = 48
