@@ -378,13 +378,13 @@ def _integrals() -> list[Any]:
     q = positive("q")
     checks = []
     for (formula, power, other), sign in product(
-        ((binomial.cycle_time, k, k + 1), (binomial.cycle_data, k + 1, k + 2)), (1, -1)
+        ((binomial.cycle_time, k, k + 1), (binomial.cycle_data, k + 1, k + 2)), (1, -1, 0)
     ):
-        nonzero = {k: sign * q - (other - k)}  # k + 1 or k + 2 is q or -q
-        f = formula.form.doit().subs(_whole).subs(nonzero).simplify()
+        put = {k: sign * q - (other - k)}  # k + 1 or k + 2 is q, -q or 0
+        f = formula.form.subs(_whole).subs(put).doit().simplify()
         # from L = U (1 - z): it vanishes at z = 0, and a lower L adds L^power R/lambda dL, with dL
         # = -U dz
-        added = ((U * (1 - z)) ** power * U * R / lam).subs(nonzero)
+        added = ((U * (1 - z)) ** power * U * R / lam).subs(put)
         checks += [proof(Eq(diff(f, z), added), z < 1), proof(Eq(f.subs(z, 0), 0))]
     return checks
 

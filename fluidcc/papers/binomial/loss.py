@@ -131,17 +131,21 @@ def exponents() -> Found:
     )
 
 
-def growth_bound() -> Found:
-    ratio = (2 - (k + 1) * z1) / (2 - (k + 1) * z)  # of the second line of (37) to n^(l+2k+1)
+def _faster() -> Any:
+    """That the second line of (37) exceeds n^(l+2k+1) for n > 1, k > -1 and l < 1."""
+    ratio = (2 - (k + 1) * z1) / (2 - (k + 1) * z)
     p, q, r = positive("p q r")  # k + 1, z - z1 and 2 - (k + 1) z
-    above = proof(ratio.subs({z1: z - q}).subs({k: p - 1, z: (2 - r) / p}) > 1)
+    return proof(ratio.subs({z1: z - q}).subs({k: p - 1, z: (2 - r) / p}) > 1)
+
+
+def growth_bound() -> Found:
     flows = np.array([10, 40, 100, 300])
     # IIAD of Fig. 5
     growth = binomial.loss_increase(1.0, 0.0, 5e3, 1544e3, flows)
     exact = binomial.loss_increase_exact(1.0, 0.0, 1e8, 5e3, 1544e3, flows)
     found, full = (s / flows ** binomial.scalability_exponent(1.0, 0.0) for s in (growth, exact))
     return refuted_if(
-        above and rising(found) and full[1] > 1,
+        _faster() and rising(found) and full[1] > 1,
         named("n = {}", flows, found), found=named("n = {}", flows, found), exact=full,
     )  # fmt: skip
 
@@ -151,6 +155,8 @@ def aimd_scales_best() -> Found:
     return proved(
         Eq(form.subs(k, 1 - l), 3 - l),
         proof(form.subs(k, 1 - l) >= form.subs(AIMD), l <= 1),
+        _faster(),
+        Eq(binomial.loss_increase_two_term.form.subs(AIMD), n**2),
     )
 
 
