@@ -88,10 +88,10 @@ fast: proved
     threshold_order pause_length probe flows capacity_estimate corrected rest_of_the_queue+
 fast: reproduced
     static_windows+ positive_theta small_buffer longer_pause plateaus_of_fast plateaus_of_estimator
-    queues throughput fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n
+    throughput fast_over_rtt reduction_over_rtt estimator_over_rtt fast_over_n
     estimator_over_n bursts_help stability_needs_the_clock+
 fast: differs
-    exact_iff* simultaneous* unfair_until_the_probe* reduction_over_n* estimator_in_bursts*
+    exact_iff* simultaneous* unfair_until_the_probe* queues reduction_over_n* estimator_in_bursts*
 fast: not given
     decoded* settings* parking_lot stabilizes*
 fast: needs a packet-level model

@@ -45,11 +45,11 @@ def arrivals(method: str) -> xr.Dataset:
     return scenarios["fast_fig2a"](method=method).simulate(rtol=1e-6)
 
 
-def plateaus(method: str) -> fast.Arrivals:
-    """Mean queue [packet] and rates [packet/s] in the last 3 s before each further arrival."""
+def plateaus(method: str, last: float = 3.0) -> fast.Arrivals:
+    """Mean queue [packet] and rates [packet/s] in the last seconds before each further arrival."""
     run = arrivals(method)
     ends = GAP * np.arange(1, 6)
-    means = [run.sel(time=slice(end - 3, end - 0.1)).mean("time") for end in ends]
+    means = [run.sel(time=slice(end - last, end - 0.1)).mean("time") for end in ends]
     backlog, rate = (np.array([m[name] for m in means]) / PACKET for name in ("backlog", "rate"))
     return fast.Arrivals(backlog[:, 0], rate)
 

@@ -35,6 +35,7 @@ from fluidcc.papers.model import (
 from fluidcc.papers.printed import falling, named, numbers, off, rising
 from fluidcc.papers.zoo.fast import (
     ALPHA,
+    GAP,
     KNOWN,
     LOT_END,
     LOT_START,
@@ -184,12 +185,16 @@ def unfair_until_the_probe() -> Found:
 
 
 def queues() -> Found:
-    low, high = plateaus("estimator").backlog, plateaus("FAST").backlog
+    low, high, all_low, all_high = (
+        plateaus(method, last).backlog for last in (3.0, GAP) for method in ("estimator", "FAST")
+    )
     target = ALPHA * np.arange(1, 6)
-    return reproduced_if(
-        np.all(high[1:] > target[1:]) and np.all(low < (1 + 1e-3) * target),
-        FAST=high[-1],
-        estimator=low[-1],
+    settled = np.all(high[1:] > target[1:]) and np.all(low < (1 + 1e-3) * target)
+    return differs_if(
+        settled and np.all(target[1:] < all_low[1:]) and np.all(all_low[1:] < all_high[1:]),
+        otherwise="refuted",
+        all_low=all_low,
+        all_high=all_high,
         high=high,
         low=low,
         target=target,
