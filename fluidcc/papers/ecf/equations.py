@@ -457,7 +457,7 @@ def ecf_margins() -> Found:
     # The sampled loop of Fig. 5: it does not depend on the number of sources.
     found = {(v, r): ecf_margin(v, r) for v in ("V1", "V2") for r in RTTS}
     radius, left = ({at: pair[k] for at, pair in found.items()} for k in (0, 1))
-    alike = max(off(ecf_margin("V1", 0.06, n)[0], radius["V1", 0.06]) for n in COUNTS)
+    alike = max(off(ecf_margin(*at, n)[0], radius[at]) for at in found for n in COUNTS[1:])
     return reproduced_if(
         max(radius.values()) < 1 and alike < 1e-9,
         named("radius {}, {:g}", radius),

@@ -237,8 +237,9 @@ def poisson_fairness() -> Found:
     chance, extreme = 1 / np.sqrt(counted), 2.04  # the mean largest of 30 normal numbers
     inside = ends["told least"] > 0.98 and ends["told largest"] < 1.02
     return compared(
-        [ends.values()],
+        [(found.min(), found.max())],  # of what is sent
         ends,
+        sent=", ".join(f"{run.min():.3f} to {run.max():.3f}" for run in found),
         chance=chance,
         lucky=math.erf(0.02 / chance / math.sqrt(2)) ** 30,
         every="every" if inside else "not every",
