@@ -24,14 +24,14 @@ Sampled = tuple[
     tuple[str, str], NDArray[np.float64], dict[str, str]
 ]  # dimensions, values, attributes
 
-# dimension, row of the samples where it is one, unit and description of each variable
+# dimension, row of the samples that it is made of, unit and description of each variable
 VARIABLES: dict[str, tuple[str, int, str, str]] = {
     "rate": ("flow", -1, "bit/s", "sending rate"),
     "one_way_delay": ("flow", s.SDELAY, "s", "one-way delay that the source knows of"),
     "loss": ("flow", s.SLOSS, "1", "loss ratio that the source knows of"),
     "mark": ("flow", s.SMARK, "1", "mark ratio, of what is not lost, that the source knows of"),
     "price": ("flow", s.SPRICE, "1", "path price that the source knows of"),
-    "rtt": ("flow", -1, "s", "round-trip time that the source knows of"),
+    "rtt": ("flow", s.SDELAY, "s", "round-trip time that the source knows of"),
     "backlog": ("link", s.SBACKLOG, "bit", "backlog"),
     "queueing_delay": ("link", s.SQDELAY, "s", "queueing delay of data that arrives now"),
     "arrival_rate": ("link", s.SARRIVAL, "bit/s", "arrival rate"),
@@ -43,7 +43,7 @@ VARIABLES: dict[str, tuple[str, int, str, str]] = {
     "lost": ("link", s.SLOST, "bit", "bits that have been lost since time 0"),
     "link_price": ("link", s.SLPRICE, "1", "price of the link"),
     "capacity": ("link", -1, "bit/s", "capacity"),
-    "utilisation": ("link", -1, "1", "throughput over capacity"),
+    "utilisation": ("link", s.SDEPART, "1", "throughput over capacity"),
 }
 # attributes of the dataset, and their names in the solver's state
 STATISTICS = {
@@ -103,56 +103,39 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
     """The samples of a finished run by name, with their dimensions and attributes; flows in the
     network's order.
     """
-    at = space.at
-    nf, nc = len(at.flows), len(at.classes)
-    place = np.argsort(at.order)  # the network's order of flows
-    members = np.array(at.flow_class)[place]
-    back = np.array([back for _, _, back in at.classes])[members, None]
-    capacity = _capacities(space, times)
-    made = {
-        "rate": space.rows(0, nf)[place],
-        "rtt": space.rows(nf + s.SDELAY * nc, nc)[members] + back,
-        "capacity": capacity,
-        "utilisation": space.link_rows(s.SDEPART) / capacity,
-    }
-    by_hearing = _lost_and_marked(space, members, place) if at.marking else {}
+    left_out = () if space.at.pricing else ("price", "link_price")
+    made = {name: samples(space, times, name) for name in VARIABLES if name not in left_out}
     # All at once, since a check of each takes three times as long.
     finite = space.finite() and np.all(np.isfinite(made["utilisation"]))
     data: dict[str, Sampled] = {}
-    for name, (dim, row, unit, about) in VARIABLES.items():
-        if name in ("price", "link_price") and not at.pricing:
-            continue
-        if name in made:
-            values = made[name]
-        elif name in by_hearing:
-            values = by_hearing[name]
-        elif dim == "flow":
-            values = space.rows(nf + row * nc, nc)[members]
-        else:
-            values = space.link_rows(row)
+    for name, values in made.items():
+        dim, _, unit, about = VARIABLES[name]
         if not finite:
             _require_finite(space, times, name, dim, values)
         data[name] = _labelled(dim, values, unit, about)
     return data | _states(space)
 
 
-def _lost_and_marked(
-    space: Workspace, members: NDArray[Any], place: NDArray[Any]
-) -> dict[str, NDArray[np.float64]]:
-    """Samples of ``loss`` and ``mark``.
-
-    A source that hears of neither has no ECN: what a router marks of others it drops of this one.
-    """
-    at, nf, nc = space.at, len(space.at.flows), len(space.at.classes)
-    deaf = np.zeros(nf, dtype=bool)
-    for g in at.groups:
-        deaf[g.members] = pi not in used(g.law)
-    deaf, rows = deaf[place], space.rows(0, sample_rows(at))
-    lost, marked, either = (nf + row * nc + members for row in (s.SLOSS, s.SMARK, s.SEITHER))
-    return {
-        "loss": rows[np.where(deaf, either, lost)],
-        "mark": rows[np.where(deaf, len(rows) - 1, marked)],
-    }
+def samples(space: Workspace, times: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Samples of one of `VARIABLES` (owners, times); flows in the network's order."""
+    at, (dim, row, _, _) = space.at, VARIABLES[name]
+    if name == "capacity":
+        return _capacities(space, times)
+    if dim == "link":
+        found = space.link_rows(row)
+        return found / _capacities(space, times) if name == "utilisation" else found
+    nf, nc, place = len(at.flows), len(at.classes), np.argsort(at.order)
+    if name == "rate":
+        return space.rows(0, nf)[place]
+    members, rows = np.array(at.flow_class)[place], space.rows(0, sample_rows(at))
+    which = nf + row * nc + members
+    if at.marking and name in ("loss", "mark"):
+        # A source that hears of neither has no ECN: what a router marks of others is lost of this.
+        deaf = np.array([pi not in used(flow.law) for flow in at.flows])[place]
+        other = nf + s.SEITHER * nc + members if name == "loss" else len(rows) - 1
+        which = np.where(deaf, other, which)
+    found = rows[which]
+    return found + space.state.return_delay[:nc][members, None] if name == "rtt" else found
 
 
 def _labelled(dim: str, values: NDArray[np.float64], unit: str, about: str) -> Sampled:

@@ -44,7 +44,6 @@ from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.equilibria.result import COLUMNS
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
-from fluidcc.numerics.fluid.many import statistic
 from fluidcc.simulation.results import VARIABLES as SAMPLED
 from fluidcc.simulation.simulate import simulate
 
@@ -326,14 +325,29 @@ def _trajectory(key: str, point: Point) -> Value:
     """Of the piecewise-linear curve through the samples of a point's window."""
     kind, _, variable = key.partition("_")
     data = point.sampled[variable].transpose(..., "time")
-    times, number = data.time.values, KINDS.index(kind)
-    values = [
-        statistic(number, np.concatenate([row, times]), 0, len(row), len(row))
-        for row in data.values
-    ]
     dim = str(data.dims[0])
     labels = {dim: tuple(data[dim].values.tolist())}
-    return Value(np.array(values), (dim,), labels, {"units": data.attrs["units"]})
+    values = statistic(kind, data.values, data.time.values)
+    return Value(values, (dim,), labels, {"units": data.attrs["units"]})
+
+
+def statistic(
+    kind: str, values: NDArray[np.float64], times: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A statistic of the piecewise-linear curves through samples (curves, times)."""
+    values = np.ascontiguousarray(values)  # so that the last bits are the same however they come
+    if kind == "final":
+        return values[:, -1]
+    if kind in ("min", "max"):
+        return np.min(values, axis=1) if kind == "min" else np.max(values, axis=1)
+    gaps = (times[1:] - times[:-1]) / (times[-1] - times[0])
+    weights = 0.5 * (np.append(gaps, 0.0) + np.append(0.0, gaps))
+    mean = values @ weights
+    if kind == "mean":
+        return mean
+    off = values - mean[:, None]
+    rise = off[:, 1:] - off[:, :-1]  # a straight line's square is less than at its ends by that
+    return np.sqrt((off * off) @ weights - (rise * rise) @ gaps / 6.0)
 
 
 _READ = {

@@ -21,21 +21,19 @@ from fluidcc.base.progress import Progress, look
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters
 from fluidcc.network.wired import Wired
-from fluidcc.numerics.fluid.many import statistic
 from fluidcc.simulation.diagnostics import doubts, looks_at_samples
 from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.layout import lay_out, require_runnable
-from fluidcc.simulation.results import variables
+from fluidcc.simulation.results import samples, variables
 from fluidcc.simulation.simulate import _drive, _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.grid import combinations
-from fluidcc.sweeps.measures import KINDS, Measure, sample_times
+from fluidcc.sweeps.measures import Measure, sample_times, statistic
 from fluidcc.sweeps.task import Piece, Task, reason
 from fluidcc.symbols import plain
 
 PLACES = 256  # workspaces that are kept, of a hundred kilobytes each
 _UNSEEN = Progress(1.0, show=False)
-_MADE_OF = {"rtt": "one_way_delay", "utilisation": "throughput"}  # and numbers of the network
 
 
 def runs_together(task: Task) -> bool:
@@ -53,34 +51,18 @@ def _can_run(task: Task, net: Network) -> bool:
     return "until" not in task.targets and not any(link.schedule for link in net.links.values())
 
 
-class _Structure(NamedTuple):
-    """What workspaces that differ in numbers only have in common.
-
-    ``first`` has the number of each statistic's first row, ``kinds`` the kind of each row, and
-    ``rows`` where its samples stand; ``doubts`` is what makes every run doubtful, None if that
-    depends on the samples.
-    """
-
-    first: dict[str, int]
-    kinds: list[int]
-    rows: list[int]
-    doubts: list[str] | None
-
-
 class _Place(NamedTuple):
     """A combination of values of the axes for which a workspace is built.
 
-    Each statistic is multiplied by ``scale``, and ``shift`` is added; ``address`` is that of the
-    compiled step, ``hops`` the length of the longest route.
+    ``address`` is that of the compiled step, ``hops`` the length of the longest route, and
+    ``doubts`` what makes every run doubtful, None if that depends on the samples.
     """
 
-    structure: _Structure
     space: Workspace
     net: Network
     address: int
     hops: int
-    scale: NDArray[np.float64]
-    shift: NDArray[np.float64]
+    doubts: list[str] | None
 
 
 class Trajectories:
@@ -99,9 +81,8 @@ class Trajectories:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self._names = [m.key for m in task.measures if m.kind == "trajectory"]
         self._place = lru_cache(PLACES)(self._built)
-        self.structures: dict[Any, _Structure | None] = {}
+        self.structures: dict[Any, bool] = {}  # whether they are run together
         targets = [task.targets[axis.name] for axis in task.grid.axes]
         self.alone = [
             k for k, target in enumerate(targets)
@@ -126,21 +107,21 @@ class Trajectories:
                 continue
             given = self.task.given(place.net, self.alone, positions[:, rows])
             errors, (where, values) = given.errors(), _numbers(place.space, given)
-            out = np.full((len(rows), len(place.structure.rows)), np.nan)
+            spots = [self.task.schema[m.name].places(rows, place.net) for m in measures]
+            tables = [np.full((len(rows), spot[1].size), np.nan) for spot in spots]
             for k, row in enumerate(rows.tolist()):
                 look()
                 try:
                     if k in errors:
                         raise errors[k]
-                    out[k], said = _statistics(place, where, values[k])
+                    found, said = _statistics(place, measures, where, values[k])
                     into.doubt(row, said)
+                    for table, value in zip(tables, found, strict=True):
+                        table[k] = value
                 except FluidccError as error:
                     into.fail(row, {"": reason(error)})
-            out = out * place.scale + place.shift
-            for m in measures:
-                spot = self.task.schema[m.name].places(rows, place.net)
-                first = place.structure.first[m.key]
-                into.values[m.name][spot] = out[:, first : first + spot[1].size]
+            for m, spot, table in zip(measures, spots, tables, strict=True):
+                into.values[m.name][spot] = table
         return left
 
     # --- workspaces -------------------------------------------------------------------------------
@@ -155,24 +136,15 @@ class Trajectories:
         starts = tuple(tuple(g.law.initial.items()) for g in space.at.groups)
         key = (net.flow_names, net.link_names, starts, len(space.F), space.I.tobytes())
         if key not in self.structures:
-            alone = self._sets(values, space)
-            self.structures[key] = self._structure(_copied(space)) if alone else None
-        structure = self.structures[key]
-        if structure is None:
+            self.structures[key] = self._sets(values, space)
+        if not self.structures[key]:
             return None
         space.state.budget = pause_after(space.at)
         fused = self.task.options.get("engine") == "fused" and fits(space.at)
         address = fused_address(space.at) if fused else 0
-        scale, shift = np.ones(len(structure.rows)), np.zeros(len(structure.rows))
-        for name, first in structure.first.items():
-            variable = name.partition("_")[2]
-            if variable == "rtt" and not name.startswith("std"):
-                shift[first : first + len(net.flows)] = [net.return_delay(f) for f in net.flows]
-            elif variable == "utilisation":
-                capacities = [1.0 / link.capacity for link in net.links.values()]
-                scale[first : first + len(net.links)] = capacities
         hops = max(len(f.route) for f in space.at.flows)
-        return _Place(structure, space, net, address, hops, scale, shift)
+        doubtful = None if looks_at_samples(space.at) else doubts(space)
+        return _Place(space, net, address, hops, doubtful)
 
     def _space(self, values: dict[str, Any]) -> Workspace | None:
         """The workspace at these values of axes; None if the network must be run by itself."""
@@ -207,38 +179,22 @@ class Trajectories:
             and np.allclose(F, other.F, 1e-14, 0.0, equal_nan=True)
         )
 
-    def _structure(self, space: Workspace) -> _Structure:
-        """The structure of a workspace, which is overwritten: where its samples stand is read from
-        numbered ones.
-        """
-        start, stop = space.state.start("samples"), space.state.start("initial")
-        doubtful = None if looks_at_samples(space.at) else doubts(space)
-        space.F[start:stop] = np.arange(start, stop)
-        numbered = variables(space, sample_times(self.task.options))
-        new = _Structure({}, [], [], doubtful)
-        for name in self._names:
-            kind, _, variable = name.partition("_")
-            found = numbered[_MADE_OF.get(variable, variable)][1][0]
-            new.first[name] = len(new.rows)
-            new.rows.extend(int(row) for row in found)
-            new.kinds.extend([KINDS.index(kind)] * len(found))
-        return new
 
-
-def _statistics(place: _Place, where: Any, numbers: Any) -> tuple[list[float], list[str]]:
+def _statistics(
+    place: _Place, measures: list[Measure], where: Any, numbers: Any
+) -> tuple[list[NDArray[np.float64]], list[str]]:
     """Statistics of a run with some numbers put in, and what makes it doubtful."""
-    space, known = _copied(place.space), place.structure
+    space = _copied(place.space)
     space.F[where], state = numbers, space.state
     with gathered() as told:
         _drive(space, float(state.t_end), place.address, _UNSEEN, place.hops)
-    times, count = state.start("sample_time"), int(state.n_samples)
+    times = state.sample_time[: int(state.n_samples)]
     if not space.finite():
-        variables(space, space.F[times : times + count])  # says which one
-    values = [
-        statistic(kind, space.F, row, times, count)
-        for kind, row in zip(known.kinds, known.rows, strict=True)
-    ]
-    return values, [*(doubts(space) if known.doubts is None else known.doubts), *told]
+        variables(space, times)  # says which one
+    names = [m.key.partition("_")[::2] for m in measures]
+    found = {name: samples(space, times, name) for _, name in names}
+    values = [statistic(kind, found[name], times) for kind, name in names]
+    return values, [*(doubts(space) if place.doubts is None else place.doubts), *told]
 
 
 def _numbers(space: Workspace, given: Parameters) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
