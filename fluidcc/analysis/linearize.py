@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides, resting_point
 from fluidcc.analysis.point import Lags, Point
-from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
+from fluidcc.analysis.wiring import Matrices, as_one, cut, deviations, return_ratios, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, gathered
 from fluidcc.base.progress import Progress
@@ -22,7 +22,7 @@ from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.respond import respond
 from fluidcc.numerics.linear.roots import Searches
-from fluidcc.numerics.linear.wiring import Blocks, Entries, block_of, close_channels
+from fluidcc.numerics.linear.wiring import Blocks, Entries, block_of, close_channels, indices
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -104,10 +104,8 @@ class LinearNetwork(DelayLTI):
         channel : str or int, optional
             A class of flows, or a link or mark: margins of its own loop, all others closed.
         at : {"ports", "delays"}, optional
-            As for `DelayLTI.margins`. By default the loop is broken at the ports, which are the
-            links or marks with ``fluidcc.linearize(net, "links")`` or ``"marks"``, and otherwise
-            where the flows' rates enter the network, as with `fluidcc.stability`; also if this is
-            the closed loop.
+            As for `DelayLTI.margins`. By default the loop is broken at the ports; that of the
+            closed loop where `fluidcc.stability` breaks it.
 
         Raises
         ------
@@ -125,9 +123,13 @@ class LinearNetwork(DelayLTI):
         '50.51, 50.51, 35.70 deg'
         """
         if at is None and self._loop == "closed":
-            opened = wire(self.point, "open")
-            whole = all_flows(self.point, opened) if channel is None else opened
-            return LinearNetwork.of(self.point, whole, "open").margins(channel)
+            point = self.point
+            if channel is None:
+                return LinearNetwork.of(point, as_one(return_ratios(point)), cut(point)).margins()
+            (only,) = indices([channel], self.inputs, "channel")
+            loop = cut(point, only)
+            opened = LinearNetwork.of(point, wire(point, loop, only), loop)
+            return opened.margins(only if loop == "open" else None)
         return super().margins(channel, "ports" if at is None else at)
 
     def _closed_verdict(self) -> tuple[bool, int]:
@@ -241,8 +243,9 @@ def linearize(
         of the LDCC paper has it: from the arrivals that each link answers to minus those that
         follow from its answer. Both have the same det(I + L) and the same eigenloci, zeros aside,
         unless a law hears its own past rate: that inner loop is broken by ``"open"`` alone.
-        ``"marks"``: broken at the marks, prices and offers that links send, as in the design of
-        queue management; what flows hear by delay stays closed.
+        ``"marks"``: broken at the marks, prices, offers and losses that links send, where flows
+        hear of them, as in the design of queue management; what flows hear by delay, and the clock
+        of acknowledgements, stay closed.
     delays : {"fifo", "frozen"}
         ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it.
         ``"frozen"``: constant delays, those of the equilibrium, and arrivals downstream that
@@ -280,7 +283,7 @@ def linearize(
     point = resting_point(net, at, delays)
     joined = wire(point, loop)
     if not joined.ports:
-        sends = "on a route sends a mark, a price or an offer"
+        sends = "on a route sends a mark, a price, an offer or a loss"
         what = "answers the flows" if loop == "links" else sends
         raise InvalidInput(
             f"no link {what}, so there is no loop to break at the {loop}; see loop='open'"

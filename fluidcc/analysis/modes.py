@@ -304,10 +304,13 @@ def _directions(point: Point) -> list[dict[str, float]]:
     noise = (
         8 * np.finfo(float).eps * values[0] / values[rank - 1]
     )  # what rounding mixes in of its neighbours
+    terms = np.abs((U[:, : len(values)] * values) @ Vh[: len(values)]) @ (np.abs(size) / column)
+    rounding = 8 * np.finfo(float).eps * terms  # of the residual
     for direction in _reduced(Vh[rank:], noise):
         move = column * direction
         most = np.max(np.abs(move) / np.where(size > 0, size, np.inf))
-        if most == 0 or not _closes(point, unknowns, keep, STRIDE / most * move, row, column, back):
+        step = STRIDE / max(most, 1e-300) * move
+        if most == 0 or not _closes(point, unknowns, keep, step, row, column, back, rounding):
             return []
         found.append(_named(point, unknowns, move))
     return found
@@ -374,8 +377,9 @@ def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDA
 
 
 def _closes(
-    point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any
-) -> bool:
+    point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any,
+    rounding: Any,
+) -> bool:  # fmt: skip
     """Whether there is an equilibrium a step away, up to a correction across the null space."""
     there = shifted(point, unknowns, step)
     size = float(np.linalg.norm(step / column)) / STRIDE
@@ -383,7 +387,7 @@ def _closes(
         left = row * residual(there)[keep]
         if not np.all(np.isfinite(left)):
             return False
-        if np.linalg.norm(left) <= CLOSED * size:
+        if np.linalg.norm(np.maximum(np.abs(left) - rounding, 0.0)) <= CLOSED * size:
             return True
         there = shifted(there, unknowns, -column * (back @ left))
     return False

@@ -30,7 +30,7 @@ from fluidcc.analysis.modes import (
     without_zeros,
 )
 from fluidcc.analysis.point import BUSY, FULL, Point, at_numbers, link_outputs, with_alone
-from fluidcc.analysis.wiring import all_flows, has_loop, wire
+from fluidcc.analysis.wiring import apart, as_one, cut, has_loop, return_ratios, wire
 from fluidcc.base import above
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported
@@ -194,7 +194,7 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
         found = [-s.real, s.imag if root.imag >= 0 else -s.imag]
         if not report.stable:
             return np.array([*found, *[math.nan] * (len(QUANTITIES) - len(found))])
-        opened = LinearNetwork.of(at, all_flows(at, wire(at, "open")), "open")
+        opened = LinearNetwork.of(at, as_one(return_ratios(at)), cut(at))
         margins = margins_of(opened, verdict=(True, 0))
         return np.array([*found, *(getattr(margins, key) for key in _KEYS)])
 
@@ -259,13 +259,19 @@ def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
     said = " and ".join(f"{gain:.5g} at {omega:.4g} rad/s" for gain, omega in gains)
     if not report.stable:
         return [("margins", f"none: {report.verdict}"), ("a root is on the axis at gains of", said)]
+    told = report.broken_at == "marks"
+    broken = [("margins of the loop at", ", ".join(report.open.inputs))] if told else []
     lag = f"{m.phase_lag:.5g} deg of lag"
     if m.phase < 0 or m.gain_down:
         lag = f"{m.phase_lead:.5g} deg of lead, {lag}"
     return [
+        *broken,
         ("gain margin", said),
         ("phase margin", f"{lag}, at {m.crossover:.4g} rad/s"),
-        ("delay margin, every flow", f"{m.delay:.5g} s at {m.delay_crossover:.4g} rad/s"),
+        (
+            f"delay margin, every {'signal' if told else 'flow'}",
+            f"{m.delay:.5g} s at {m.delay_crossover:.4g} rad/s",
+        ),
         ("modulus margin", f"{m.modulus:.5g} at {m.modulus_frequency:.4g} rad/s"),
         ("sensitivity peaks", f"Ms {m.ms:.4g}, Mt {m.mt:.4g}"),
     ]
@@ -346,9 +352,14 @@ class StabilityReport:
 
     Margins are NaN where the network is not stable. They are those of the loop whose equilibrium
     and gains stay as they are (a margin of a parameter at which the network finds another
-    equilibrium is `fluidcc.stability_boundary`). The loop is broken at the rate of every flow. So
-    what a law hears of its own past belongs to it, also in the differences among identical flows: a
-    window that is clocked by acknowledgements bears a gain hardly above one there.
+    equilibrium is `fluidcc.stability_boundary`). The loop is broken at the rate of every flow; what
+    a law hears of its own past belongs to it, also in the differences among identical flows. Where
+    a window that is clocked by acknowledgements hears what links send it is broken there, at all
+    marks, losses, prices and offers, with the clock closed inside, as in the design of queue
+    management: gains are those of the links' laws, and a later signal is a longer round trip. What
+    flows hear by delay is closed inside too. With several signals margins are those of all of them
+    together, of the eigenloci of the matrix. A window that hears of delay alone is broken at its
+    rate, and bears a gain hardly above one there.
 
     Attributes
     ----------
@@ -365,9 +376,10 @@ class StabilityReport:
     open_unstable : int
         Roots of the open loop with positive real part, those among identical flows included.
     closed, open : LinearNetwork
-        The closed loop, by class of identical flows; and the return ratio of all flows: of each
-        class that of its mean (times the root of their number, so that singular values are those of
-        all flows), beside it that of its differences if the law hears its own past.
+        The closed loop, by class of identical flows; and the return ratio whose margins are given:
+        of what links send, or of all flows: of each class that of its mean (times the root of their
+        number, so that singular values are those of all flows), beside it that of its differences
+        if the law hears its own past.
     trackers : tuple of str
         States that were taken as parameters.
     free : tuple of FreeDirection
@@ -421,13 +433,13 @@ class StabilityReport:
 
     @cached_property
     def margins(self) -> Margins:
-        """Of all flows together, with every frequency: found when they are first read."""
+        """Of all flows or signals together, with every frequency: found when first read."""
         return margins_of(self.open, verdict=(self.stable, self.unstable))
 
     @property
     def gain_margin(self) -> float:
-        """The least factor above one on the gains of all flows that makes a stable network
-        unstable.
+        """The least factor above one on the gains of all flows, or of all that links send, that
+        makes a stable network unstable; see `broken_at`.
         """
         return float(self.margins.gain)
 
@@ -440,7 +452,7 @@ class StabilityReport:
 
     @property
     def phase_margin(self) -> float:
-        """Phase lag of all flows that does [degrees]; negative where a lead does before a lag."""
+        """Phase lag of all of them that does [degrees]; negative where a lead does before a lag."""
         return float(self.margins.phase)
 
     @property
@@ -474,7 +486,8 @@ class StabilityReport:
         return -float(self.rightmost_roots[0].real) if len(self.rightmost_roots) else math.inf
 
     def of_flow(self, name: str) -> Margins:
-        """Margins of one flow's own loop, all others closed: what this flow alone tolerates.
+        """Margins of one flow's own loop, all others closed: what this flow alone tolerates. It is
+        broken at its rate, or where a clocked window hears what links send.
 
         Raises
         ------
@@ -485,14 +498,15 @@ class StabilityReport:
         if not isinstance(name, str) or name not in known:
             raise UnknownName(f"no flow {shown(name)} listens; {near(str(name), known)}")
         point, k = with_alone(self.point, name)
-        alone = LinearNetwork.of(point, wire(point, "open"))
-        return margins_of(alone, k, (self.stable, self.unstable))
+        loop = cut(point, k)
+        alone = LinearNetwork.of(point, wire(point, loop, k))
+        return margins_of(alone, k if loop == "open" else None, (self.stable, self.unstable))
 
     def eigenloci(
         self,
         low: float | None = None,
         high: float | None = None,
-        at: str = "flows",
+        at: str | None = None,
         points: int | None = None,
     ) -> EigenLoci:
         """Eigenvalues of the return ratio over frequency, from `low` to `high` [rad/s].
@@ -501,36 +515,36 @@ class StabilityReport:
         ----------
         low, high : float, optional
             Ends of the frequencies; by default those that matter for the margins.
-        at : {"flows", "links"}
-            Where the loop is broken, as for `fluidcc.linearize`; the loci are the same unless a law
-            hears its own past.
+        at : {"flows", "links"}, optional
+            Where the loop is broken, as for `fluidcc.linearize`; by default where margins are read,
+            `broken_at`. At flows and links the loci are the same unless a law hears its own past.
         points : int, optional
             So many frequencies at least, in equal ratios; by default only as many as the loci need.
 
         Raises
         ------
         UnknownName
-            If `at` is neither.
+            If `at` is none of these.
         InvalidInput
             If `low` or `high` is no positive number, there is no range between them, or `points` is
             not from 2 to 1,000,000.
         """
         from fluidcc.numerics.linear.margins import eigenloci
 
-        choice(at, "at", ("flows", "links"))
+        at = self.broken_at if at is None else at
+        choice(at, "at", tuple(dict.fromkeys(("flows", "links", self.broken_at))))
         right = "a positive frequency in rad/s"
         low, high = (
             None if w is None else number(w, n, right, above=0.0)
             for n, w in (("low", low), ("high", high))
         )
-        loop = self.open if at == "flows" else self.open_at_links
+        loop = self.open
+        if at != self.broken_at:
+            links = wire(self.point, "links" if at == "links" else "open")
+            parts = [links] if at == "links" else apart(self.point, links)
+            loop = LinearNetwork.of(self.point, as_one(parts))
         count = 0 if points is None else whole(points, "points", least=2, most=1_000_000)
         return eigenloci(loop, low, high, count)
-
-    @cached_property
-    def open_at_links(self) -> LinearNetwork:
-        """The return ratio broken at the links, (34) of the LDCC paper; see `fluidcc.linearize`."""
-        return LinearNetwork.of(self.point, wire(self.point, "links"))
 
     # --- what it rests on -------------------------------------------------------------------------
 
@@ -543,6 +557,13 @@ class StabilityReport:
     def delays(self) -> str:
         """How delays were taken, "fifo" or "frozen"."""
         return self.point.delays
+
+    @property
+    def broken_at(self) -> str:
+        """Where the loop is broken whose margins these are: at the rates of "flows", or at the
+        "marks", all that links send.
+        """
+        return "flows" if self.open._loop == "open" else "marks"
 
     @property
     def equilibrium(self) -> Equilibrium:
@@ -603,7 +624,9 @@ class StabilityReport:
     @cached_property
     def sufficient(self) -> Any:
         """The papers' sufficient conditions by name, each with its verdict and its conservatism."""
-        exact = float(self.margins.gain_below if self.unstable else self.margins.gain_above)
+        exact = None  # of the flows' rates, to which the conditions apply
+        if self.broken_at == "flows":
+            exact = float(self.margins.gain_below if self.unstable else self.margins.gain_above)
         found = import_module(f"{above.CONDITIONS_IN}.sufficient")
         return found.sufficient_conditions(self.point.net, self.point, exact)
 

@@ -18,10 +18,11 @@ from fluidcc.analysis.point import Point, operating_points
 from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
 from fluidcc.analysis.wiring import (
     Matrices,
-    all_flows,
-    apart,
+    as_one,
+    cut,
     deviations,
     has_loop,
+    return_ratios,
     wire_both,
 )
 from fluidcc.base.arguments import explained, flag, whole
@@ -51,7 +52,8 @@ def stability(
 
     The verdict is the number of characteristic roots in the right half plane, counted by the
     argument principle; margins come from the eigenloci of the return ratio L, broken at the flows'
-    rates. They, roots and all that rests on these are found when they are first read.
+    rates, or at what links send if windows that acknowledgements clock hear it. They, roots and
+    all that rests on these are found when they are first read.
 
     Parameters
     ----------
@@ -90,8 +92,9 @@ def stability(
     Towsley, where the rate follows the queue's round trip at once, up to 1.82e-4; with a clock of
     acknowledgements, as laws of `fluidcc.window` have it, up to 2.3e-4. Over RED, the queue of such
     a run is up to 20 % off that of packets, and its utilisation up to 19 %. Where acknowledgements
-    clock the next packets they are part of the loop, and its gain margin is close to 1: how far the
-    gain of a queue may rise is a question for `fluidcc.stability_boundary`.
+    clock the next packets their loop is left closed, and the loop of marks, losses, prices and
+    offers is broken where links send them: the gain margin is then by how much the gains of a
+    queue's law may rise; see `StabilityReport`.
 
     Examples
     --------
@@ -105,8 +108,10 @@ def stability(
     flag(certify, "certify")
     point = resting_point(net, at, delays)
     joined, broken = wire_both(point)
-    opened = LinearNetwork.of(point, all_flows(point, broken), "open")
-    hearing = {n: own for n, own in deviations(point, "open").items() if own.entries.k}
+    loop = cut(point)
+    opened = LinearNetwork.of(point, as_one(return_ratios(point, broken)), loop)
+    hearing = {n: own for n, own in deviations(point, "open").items()
+               if loop == "open" and own.entries.k}  # fmt: skip
     # by class the poles are those of all flows, unless flows hear themselves
     by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
     _warn_without_loop(point, broken)
@@ -295,6 +300,8 @@ def _judge(
     unstable, broken = np.zeros((2, len(rows)))
     times = copies(point)
     opened = {"": joined[1], **deviations(point, "open")}
+    if (loop := cut(point)) == "marks":
+        opened = {"": return_ratios(point)[0], **deviations(point)}
     for name, own in {"": joined[0], **deviations(point)}.items():
         if name and not own.states:
             continue
@@ -314,7 +321,8 @@ def _judge(
     for name, column in found.items():
         table[name][rows] = column
     if margins:
-        parts = [margins_of_stack(part.entries, unstable) for part in apart(point, joined[1])]
+        ratios = return_ratios(point, joined[1]) if loop == "open" else [opened[""]]
+        parts = [margins_of_stack(part.entries, unstable) for part in ratios]
         for name, (key, _) in MARGINS.items():
             values = np.array([getattr(part, key) for part in parts])
             # NaN, of a crossover that there is none of, stands beside an infinite phase.

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.linear import Jacobians
 
 HEARD = (e, edot, pi, price, offer_min, x_tau)
-SENT = {"mark", "price", "drop", "offer"}
+SENT = ("mark", "price", "offer", "drop")
 INPUT = [SOURCE_INPUTS.index(s) for s in HEARD]
 
 
@@ -172,12 +172,12 @@ def _endless(point: Point) -> InvalidInput:
 class _Wiring:
     """Signals as rows of coefficients; reading one at a lag makes a channel, once.
 
-    `loop` says where it is broken, and `answered` what links answer: their arrivals, or what stands
-    for them there.
+    `loop` says where it is broken, at "marks" for class `only` alone if it is given; and `answered`
+    what links answer: their arrivals, or what stands for them there.
     """
 
-    def __init__(self, point: Point, loop: str) -> None:
-        self.point, self.loop = point, loop
+    def __init__(self, point: Point, loop: str, only: int | None = None) -> None:
+        self.point, self.loop, self.only = point, loop, only
         self.answered = "broken" if loop == "links" else "y"
         self.rows: dict[tuple[str, int], Row] = {}
         self.asked: set[tuple[str, int]] = set()
@@ -218,7 +218,7 @@ class _Wiring:
         links = links_of(point)
         for g in links.groups:
             own = own_states(g)
-            if not own.any() and not SENT & g.law.out.keys():
+            if not own.any() and not g.law.out.keys() & SENT:
                 continue
             jac = links.at(g).jacobians
             for j, l in enumerate(g.members):
@@ -229,9 +229,9 @@ class _Wiring:
         answers = [l in self.link_jacobians or mode != PASS for l, mode in enumerate(point.mode)]
         self.answering = np.flatnonzero(answers).tolist()
         crossed = {l for f in point.classes for l in f.route}
-        self.feedback = [(l, name) for l in sorted(self.link_jacobians) if l in crossed
-                      for name in ("mark", "price", "offer")
-                      if name in self.link_jacobians[l][0].out]  # fmt: skip
+        self.feedback = [(l, name) for l in sorted(crossed)
+                         for name in ("mark", "price", "offer", "loss")
+                         if self._sends(l, name)]  # fmt: skip
 
     # --- signals ----------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class _Wiring:
             if key in self.asked:
                 raise _endless(self.point)
             self.asked.add(key)
-            self.rows[key] = self._sent(i, kind) if kind in SENT else getattr(self, f"_{kind}")(i)
+            self.rows[key] = self._output(i, kind) if kind in SENT else getattr(self, f"_{kind}")(i)
         return self.rows[key]
 
     def _x(self, k: int) -> Row:
@@ -315,7 +315,7 @@ class _Wiring:
             if point.mode[route[j]] != PASS:
                 factor = -rate * kept / point.y[route[j]]
                 _add(row, self.read("y", route[j], lag[h] - lag[j]), factor)
-            elif self._drops(route[j]):
+            elif self._sends(route[j], "drop"):
                 factor = -rate * kept / (1 - self.loss[route[j]])
                 _add(row, self.read("drop", route[j], lag[h] - lag[j]), factor)
 
@@ -325,16 +325,23 @@ class _Wiring:
         streams = (*(f.route for f in self.point.classes), *(r for r, _ in self.point.constant))
         return trunks_of(streams)
 
-    def _drops(self, l: int) -> bool:
-        return l in self.link_jacobians and "drop" in self.link_jacobians[l][0].out
+    def _sends(self, l: int, name: str) -> bool:
+        """Whether a link has a signal; what a full buffer loses, or an early drop, is a "loss"."""
+        if name == "loss":
+            return bool(self.point.mode[l] == FULL) or self._sends(l, "drop")
+        return l in self.link_jacobians and name in self.link_jacobians[l][0].out
 
-    def _sent(self, l: int, name: str) -> Row:
-        """A mark, price, offer or drop; all but the last are broken at the "marks"."""
-        if self.loop == "marks" and name != "drop":
-            return {("u", self.feedback.index((l, name))): 1.0}
-        return self._output(l, name)
+    def _told(self, i: int) -> Row:
+        """A signal as flows hear it, where the loop is broken there."""
+        return {("u", i): 1.0}
 
     def _output(self, l: int, name: str) -> Row:
+        if name == "loss":
+            if self.point.mode[l] == FULL:
+                row: Row = {}
+                _add(row, self.signal("y", l), self.point.c[l] / self.point.y[l] ** 2)
+                return row
+            name = "drop"
         law, (_, _, C, D) = self.link_jacobians[l]
         i = list(law.out).index(name)
         return self._by_link(l, law, C[i], D[i, LINK_ARRIVAL])
@@ -361,35 +368,41 @@ class _Wiring:
             if heard
             else 0.0
         )
+        told = self.loop == "marks" and self.only in (None, k)
         for h, l in enumerate(f.route):
-            parts: list[tuple[str, Any]] = []
-            arrival: Any = 0.0
+            parts: dict[str, Any] = {}
             if point.mode[l] == BUSY:
-                parts.append(("q", by_e))
-                arrival = by_edot / point.c[l] * (1 - self.loss[l])
-            elif point.mode[l] == FULL:
-                arrival = by_pi * kept / (1 - self.loss[l]) * point.c[l] / point.y[l] ** 2
-            parts.append((self.answered, arrival))
-            if self._drops(l) and point.mode[l] != FULL:
-                lost = by_pi * kept / (1 - self.loss[l]) if heard else 0.0
-                parts.append(
-                    (
-                        "drop",
-                        lost
-                        - (by_edot * point.y[l] / point.c[l] if point.mode[l] == BUSY else 0.0),
-                    )
-                )
-            out = self.link_jacobians[l][0].out if l in self.link_jacobians else {}
-            if heard and "mark" in out:
-                parts.append(("mark", by_pi * kept / (1 - self.out["mark"][l])))
-            if "price" in out:
-                parts.append(("price", by_price))
-            self._hop(k, h, l, [(kind, factor) for kind, factor in parts if _matters(factor)], row)
+                parts = {"q": by_e, self.answered: by_edot / point.c[l] * (1 - self.loss[l])}
+                if self._sends(l, "drop"):
+                    parts["drop"] = -by_edot * point.y[l] / point.c[l]
+            sent = {"price": by_price}
+            if heard:
+                sent["loss"] = by_pi * kept / (1 - self.loss[l])
+                sent["mark"] = by_pi * kept / (1 - self.out["mark"][l])
+            for name, factor in sent.items():
+                if not self._sends(l, name):
+                    continue
+                if told:
+                    self._hear_told(row, l, name, self.lag.backward[k][h], factor)
+                elif name != "loss":
+                    parts[name] = factor
+                elif point.mode[l] == FULL:
+                    parts[self.answered] = factor * point.c[l] / point.y[l] ** 2
+                else:
+                    parts["drop"] = parts.get("drop", 0.0) + factor
+            self._hop(k, h, l, [(kind, v) for kind, v in parts.items() if _matters(v)], row)
         if point.least[k] >= 0 and _matters(by_offer):
-            offer = self.read("offer", int(point.least[k]), self.lag.direct[k])
-            _add(row, offer, by_offer)
+            l, lag = int(point.least[k]), self.lag.direct[k]
+            if told:
+                self._hear_told(row, l, "offer", lag, by_offer)
+            else:
+                _add(row, self.read("offer", l, lag), by_offer)
         if _matters(by_own):
             _add(row, self.read("x", k, self.lag.trip[k]), by_own)
+
+    def _hear_told(self, row: Row, l: int, name: str, lag: Any, factor: Any) -> None:
+        if _matters(factor):
+            _add(row, self.read("told", self.feedback.index((l, name)), lag), factor)
 
     def _hop(self, k: int, h: int, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
         """Add what class `k` hears of hop h: on one channel where only one of its equations
@@ -418,7 +431,7 @@ class _Wiring:
         for l, place in self.queue.items():
             row = found[place]
             _add(row, self.signal(self.answered, l), (1 - self.loss[l]) / self.point.c[l])
-            if self._drops(l):
+            if self._sends(l, "drop"):
                 _add(row, self.signal("drop", l), -self.point.y[l] / self.point.c[l])
         for l, places in self.own.items():
             for i, place in places.items():
@@ -551,15 +564,40 @@ def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) ->
     return closed(opened, point) if loop == "closed" else opened
 
 
-def all_flows(point: Point, opened: Matrices) -> Matrices:
-    """The return ratio of all flows as one system; see `apart`."""
-    parts = apart(point, opened)
+def cut(point: Point, only: int | None = None) -> str:
+    """Where the loop is broken whose margins are read, that of all flows or of class `only` alone:
+    at the "marks", or else "open" at the flows' rates.
+
+    At its rate the loop of acknowledgements that clocks a window would be broken too, and bears
+    next to nothing. So it is at what links send, if such a window hears of that.
+    """
+    for k, (f, source) in enumerate(zip(point.classes, sources(point), strict=True)):
+        law, (first, last) = f.spec.law, (HEARD.index(pi), HEARD.index(offer_min) + 1)
+        hears = _matters(source.B[:, first:last]) or _matters(source.D[first:last])
+        sent = any(point.mode[l] == FULL or point.links[l].law.out.keys() & SENT for l in f.route)
+        clocked = law.window is not None and law.static_window is None
+        if only in (None, k) and clocked and hears and sent:
+            return "marks"
+    return "open"
+
+
+def as_one(parts: list[Matrices]) -> Matrices:
+    """The parts of a return ratio as one system."""
     if len(parts) == 1:
         return parts[0]
     states, ports = (
         tuple(chain.from_iterable(getattr(m, of) for m in parts)) for of in ("states", "ports")
     )
-    return Matrices(beside([m.entries for m in parts]), states, ports, opened.trackers)
+    return Matrices(beside([m.entries for m in parts]), states, ports, parts[0].trackers)
+
+
+def return_ratios(point: Point, opened: Matrices | None = None) -> list[Matrices]:
+    """The loop whose margins are read, in parts (see `cut`, `apart`); `opened` is that at the
+    flows' rates, if known.
+    """
+    if cut(point) == "marks":
+        return [wire(point, "marks")]
+    return apart(point, wire(point, "open") if opened is None else opened)
 
 
 def apart(point: Point, opened: Matrices) -> list[Matrices]:
@@ -580,11 +618,11 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
     return [opened._replace(entries=found), *(one for one in others if one.entries.k)]
 
 
-def wire(point: Point, loop: str = "closed") -> Matrices:
+def wire(point: Point, loop: str = "closed", only: int | None = None) -> Matrices:
     """Join the laws: the loop "closed", or open as for `fluidcc.linearize`: "open", "links" or
-    "marks".
+    "marks", these as class `only` hears them where it is given.
     """
-    found = _Wiring(point, "open" if loop == "closed" else loop).matrices()
+    found = _Wiring(point, "open" if loop == "closed" else loop, only).matrices()
     if loop == "closed":
         return closed(found, point)
     _with_delay(found, point)

@@ -364,14 +364,15 @@ def sufficient_conditions(
         As `fluidcc.linearize`.
     """
     from fluidcc.analysis.linearize import LinearNetwork
-    from fluidcc.analysis.wiring import all_flows, wire
+    from fluidcc.analysis.wiring import apart, as_one, wire
 
     if isinstance(equilibrium, Point):
         point = equilibrium
     else:
         point = operating_point(net, equilibrium)
     if exact is None:
-        exact = exact_margin(LinearNetwork.of(point, all_flows(point, wire(point, "open"))))
+        opened = as_one(apart(point, wire(point, "open")))
+        exact = exact_margin(LinearNetwork.of(point, opened))
     try:
         loop = local_loop(point)
     except Unsupported as error:

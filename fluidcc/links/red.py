@@ -16,7 +16,7 @@ from sympy import Eq, Heaviside, Max, Min
 
 from fluidcc.laws import Link, Steady, Tick, extended
 from fluidcc.links.droptail import DropTail
-from fluidcc.symbols import Let, nonnegative, positive
+from fluidcc.symbols import Let, c, nonnegative, positive, y
 
 __all__ = ["RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop", "dropping"]
 
@@ -58,10 +58,13 @@ RED = extended(
 
 def dropping(law: Link, name: str) -> Link:
     """Return the same law for packets that cannot be marked: what it would mark is dropped before
-    the queue.
+    the queue, so that a controller that hears of the queue's change hears of what is left.
     """
     out = {"drop" if key == "mark" else key: f for key, f in law.out.items()}
-    return replace(law, name=name, out=out, about=f"{law.name} that drops in place of marking.")
+    kept = {y - c: y * (1 - law.out["mark"]) - c}
+    flow = {state: f if state == q else f.xreplace(kept) for state, f in law.flow.items()}
+    about = f"{law.name} that drops in place of marking."
+    return replace(law, name=name, flow=flow, out=out, about=about)
 
 
 REDDrop = dropping(RED, "REDDrop")

@@ -37,11 +37,11 @@ def _report(of: Any) -> Any:
 
 
 def _loop(
-    of: Any, low: float | None, high: float | None, at: str
+    of: Any, low: float | None, high: float | None, at: str | None
 ) -> tuple[EigenLoci, Margins, str]:
     """Return loci, margins and title of a return ratio, or of that of a report or a network."""
     if isinstance(of, DelayLTI):
-        if at != "flows":
+        if at is not None:
             raise InvalidInput(f"at is {shown(at)}, but a DelayLTI is the return ratio itself")
         try:
             found = of.margins()  # refuses one that is not square
@@ -63,7 +63,7 @@ def nyquist(
     *,
     ax: Any = None,
     reach: float = 2.0,
-    at: str = "flows",
+    at: str | None = None,
     figsize: Any = None,
     title: str | None = None,
     legend: bool | str = True,
@@ -78,9 +78,9 @@ def nyquist(
         Where to draw; by default a new figure.
     reach : float
         Half the width of the picture; loci outside are cut.
-    at : {"flows", "links"}
-        Where the loop of a network is broken, as for `StabilityReport.eigenloci`; margins are
-        always those at the flows.
+    at : {"flows", "links"}, optional
+        Where the loop of a network is broken, as for `StabilityReport.eigenloci`; by default where
+        the margins are read that are drawn.
     figsize : (float, float), optional
         Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
         was changed, half as high again for each further axes.
@@ -216,7 +216,7 @@ def bode(
     >>> import fluidcc as fc
     >>> modulus, phase = fc.plot.bode(fc.DelayLTI.transfer([2], [1, 1], delay=1.0))
     """
-    loci, m, verdict = _loop(of, low, high, "flows")
+    loci, m, verdict = _loop(of, low, high, None)
     above, below = axes_for(ax, 2, (6.4, 5.4), figsize)
     keep = loci.omega > 0
     for k, locus in enumerate(loci.value):

@@ -114,7 +114,7 @@ def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
         (fc.dumbbell([fc.LDCC], {"capacity": 9e6, "delay": 0.3}), "links",
          "no link answers the flows, so there is no loop to break at the links"),
         (networks.one_link(), "marks",
-         "no link on a route sends a mark, a price or an offer, so there is no loop to break"),
+         "no link on a route sends a mark, a price, an offer or a loss, so there is no loop"),
         (fc.dumbbell([fc.CBR], {"capacity": 3e6}), "closed", "no flow of the network listens"),
         (networks.one_link(), "half", "loop is 'half'; give 'closed', 'open', 'links' or 'marks'"),
         (fc.dumbbell([fc.StaticAIMD], PATH), "closed",
