@@ -177,7 +177,7 @@ def table(
     paper : str, optional
         Such as ``"ldcc"``; by default all.
     only : str, optional
-        Test only the claims with exactly this place ("(18)", "Fig. 5") or id.
+        Test only the claims with exactly this place ("(18)", "V-B, Fig. 5") or id.
     progress : bool, optional
         Show a progress bar; by default once it has taken two seconds, in a terminal or notebook.
 
