@@ -283,7 +283,14 @@ def papers() -> None:
             "`fc.scenarios[name]`; those with parameters are called with their values.",
             scenarios(name),
         )
-    names = [f"papers/{name}" for name in PAPERS]
+    page(
+        "papers/internet",
+        "# TCP and its queues as they run today",
+        INTERNET,
+        '```{raw} html\n<div class="verdicts"></div>\n```',
+        claims(sections["internet"]),
+    )
+    names = [f"papers/{name}" for name in (*PAPERS, "internet")]
     rows = [
         (
             f"[{title}](papers/{name})",
@@ -305,6 +312,11 @@ def papers() -> None:
         "## Notebooks",
         listing(*(f"notebooks/{p.stem}" for p in sorted((ROOT / "notebooks").glob("*.ipynb")))),
     )
+
+
+INTERNET = """What RFCs, and the papers behind DCTCP and the ack clock, say of the laws that are
+here: response functions of Reno, CUBIC and HighSpeed TCP, the constants of PI2, PIE and CoDel, and
+what DCTCP and Prague are held to do. `fc.claims.table("internet")` computes it anew."""
 
 
 def laws_of(paper: str) -> str:

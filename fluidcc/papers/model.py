@@ -39,7 +39,7 @@ VERDICTS = tuple(MEANING)
 PROVED, REPRODUCED, REBUILT, DIFFERS, REFUTED, NOT_GIVEN, NEEDS_PACKETS, NO_QUESTION = VERDICTS
 
 _WORDS = printed.Words()
-_PAPERS = ("ldcc", "binomial", "fast", "delay_aimd", "ecf")
+_PAPERS = ("ldcc", "binomial", "fast", "delay_aimd", "ecf", "internet")
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,7 @@ def papers() -> tuple[str, ...]:
     --------
     >>> import fluidcc as fc
     >>> fc.claims.papers()
-    ('ldcc', 'binomial', 'fast', 'delay_aimd', 'ecf')
+    ('ldcc', 'binomial', 'fast', 'delay_aimd', 'ecf', 'internet')
     """
     return _PAPERS
 

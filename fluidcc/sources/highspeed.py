@@ -23,11 +23,11 @@ w_low, w_high, b_low, b_high = positive("w_low w_high b_low b_high")
 _share = Min(Max(log(w / w_low) / log(w_high / w_low), 0), 1)
 _b = Let("b(w)", b_low + (b_high - b_low) * _share)
 _p = Let("p(w)", Float("0.078") / w ** Float("1.2"))
-_a = Let("a(w)", Max(2 * w**2 * _p * _b / (2 - _b), 1))
+increase = Let("a(w)", Max(2 * w**2 * _p * _b / (2 - _b), 1))
 
 HighSpeed = window(
     "HighSpeed",
-    _a * (1 - pi) * acked / w - _b * w * cuts(),
+    increase * (1 - pi) * acked / w - _b * w * cuts(),
     params={w_low: 38, w_high: 83_000, b_low: 0.5, b_high: 0.1},
     units={w_low: "packet", w_high: "packet", b_low: "1", b_high: "1"},
     where=(w_low < w_high, b_high <= b_low),
@@ -35,7 +35,9 @@ HighSpeed = window(
     claims={
         "at w_low b_low is given up": Eq(unfold(_b).subs(w, w_low), b_low),
         "at w_high b_high is": Eq(unfold(_b).subs(w, w_high), b_high),
-        "at 38 packets it grows as TCP": Eq(unfold(_a).subs({w: 38, w_low: 38, b_low: 0.5}), 1),
+        "at 38 packets it grows as TCP": Eq(
+            unfold(increase).subs({w: 38, w_low: 38, b_low: 0.5}), 1
+        ),
     },
     ref="RFC 3649, Section 5",
     about="HighSpeed TCP: larger windows grow faster, and give up less at a loss.",

@@ -130,6 +130,17 @@ ecf: needs a packet-level model
     granularity drop_ratios dccp_fairness messages tfrc_jitter_over_red
 ecf: not a fluid's question
     sketches
+internet: proved
+    aimd_mean friendly_increase cubic_mean marked_share largest_queue independent_of_round_trips
+    power goodput_rises static_link
+internet: reproduced
+    cubic_constant cubic_table_1 cubic_table_2 cubic_loss_ratios cubic_at_short_round_trips
+    highspeed_response highspeed_table amplitude gain cycles classic_rate decay_time
+internet: differs
+    reno_column highspeed_column reno_loss_ratio round_trips highspeed_increase threshold
+    scalable_rate coupling coupling_factors gains stable_at_100_ms half_interval tuning goodput
+internet: refuted
+    close_to_full
 """
 
 

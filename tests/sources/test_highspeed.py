@@ -20,9 +20,9 @@ def at(form: Any, size: float) -> float:
 
 def test_increase_and_decrease_are_those_of_the_table() -> None:
     for k, (size, part) in enumerate(TABLE.items()):
-        assert at(highspeed._a, size) == pytest.approx(k + 2, abs=0.05)
+        assert at(highspeed.increase, size) == pytest.approx(k + 2, abs=0.05)
         assert at(highspeed._b, size) == pytest.approx(part, abs=0.006)
-    assert (at(highspeed._a, 30), at(highspeed._b, 30)) == (1.0, 0.5)
+    assert (at(highspeed.increase, 30), at(highspeed._b, 30)) == (1.0, 0.5)
     assert at(highspeed._b, 83_000) == pytest.approx(0.1)
 
 
@@ -34,6 +34,6 @@ def test_the_window_is_near_the_response_function(rate: float) -> None:
     own, p = float(rest.states["flow1"]["w"]), float(rest.mark[0])
     part = at(highspeed._b, own)
     lost = part * own * (1 - (1 - p) ** own)
-    assert lost == pytest.approx(at(highspeed._a, own) * (1 - p), rel=1e-6)
+    assert lost == pytest.approx(at(highspeed.increase, own) * (1 - p), rel=1e-6)
     periodic = p * (2 - part) / 2
     assert own == pytest.approx(response.highspeed_window(periodic), rel=0.03)

@@ -1,0 +1,79 @@
+"""Scalable controls: DCTCP (SIGCOMM 2010, SIGMETRICS 2011) and Prague (RFC 9332, Appendix C)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from sympy import Eq, solve, sqrt
+
+from fluidcc.cycles.orbit import limit_cycle
+from fluidcc.links import StepMark
+from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.model import Found, compared, differs_if, proof, proved, reproduced_if
+from fluidcc.papers.printed import falling, named, off
+from fluidcc.sources import DCTCP
+from fluidcc.symbols import positive
+
+alpha, W, N, D, K, T, p, x = positive("alpha W N D K T p x")  # D = C RTT, W = W*, all in packets
+
+
+def marked_share() -> Found:
+    """(b^2 - a^2)/2 packets are sent while a window grows from a to b."""
+    after = (W + 1) * (1 - alpha / 2)
+    share = ((W + 1) ** 2 - W**2) / ((W + 1) ** 2 - after**2)
+    printed = (2 * W + 1) / (W + 1) ** 2 - alpha**2 * (1 - alpha / 4)
+    return proved(proof(Eq((share - alpha) * (alpha - alpha**2 / 4), printed), alpha <= 1))
+
+
+def largest_queue() -> Found:
+    return proved(Eq((N * (W + 1) - D).subs(W, (D + K) / N), K + N))
+
+
+def _swing(w_star: float) -> float:
+    """The fall of a window at a cut, (W* + 1) alpha/2, by the exact alpha."""
+
+    def gap(a: float) -> float:
+        return a * a * (1 - a / 4) - (2 * w_star + 1) / (w_star + 1) ** 2
+
+    return float((w_star + 1) * brentq(gap, 0, 1) / 2)
+
+
+def amplitude() -> Found:
+    windows = (5, 50, 500, 5000)
+    ratios = [_swing(one) / np.sqrt(one / 2) for one in windows]
+    return reproduced_if(
+        falling(ratios) and off(ratios[-1], 1) < 0.005, named("W* = {}", windows, ratios)
+    )
+
+
+def threshold() -> Found:
+    least = K + N - sqrt(2 * N * (D + K)) / 2  # the smallest queue, by the approximation
+    (worst,) = solve(least.diff(N), N)
+    by_it = solve(Eq(least.subs(N, worst), 0), K)
+    found = minimize_scalar(lambda s: -(_swing(s) - 1) / s, bounds=(1, 100), method="bounded")
+    needed = -found.fun / (1 + found.fun)  # K/D: K = (D + K) (swing - 1)/W*
+    short = by_it == [D / 7] and needed > 1 / 7
+    return differs_if(short, exact=float(needed), window=float(found.x))
+
+
+def gain() -> Found:
+    return compared([float(2 * np.log(2))])
+
+
+def cycles() -> Found:
+    link = {"law": StepMark(K="20 us"), "capacity": "10 Gbit/s"}
+    cycle = limit_cycle(dumbbell([DCTCP] * 2, link, rtt="100 us"))
+    return reproduced_if(cycle.period > 0, period=cycle.period)
+
+
+def independent_of_round_trips() -> Found:
+    rtt = positive("R")  # below T: w = x R grows by (R/T)^2 a round trip
+    grows = x * (1 - p) * (rtt / T) ** 2 / (x * rtt)
+    falls = p * x * rtt / 2 * (1 - (1 - p) ** (x * T)) / T
+    free = 2 * (1 - p) / (p * T) - x * (1 - (1 - p) ** (x * T))
+    return proved(proof(Eq(grows - falls, free * p * rtt / (2 * T)), p < 1))
+
+
+def scalable_rate() -> Found:
+    found = brentq(lambda u: u * (1 - np.exp(-u)) - 2, 1, 4)
+    return differs_if(round(found, 1) != 2.0, rare=found)
