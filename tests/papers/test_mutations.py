@@ -480,6 +480,11 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ldcc.comparison_owd_eq", {"nada_delay": lambda c: 5e4 / c}, "differs"),
     ("ldcc.places_in_section_v", {"margins": lambda _: EVEN}, "differs"),
     ("ldcc.comparison_constant", {"settled": lambda _, c: settled(GCC, c)}, "differs"),
+    (
+        "ldcc.comparison_constant",
+        {"DELAYS": dict.fromkeys(("LDCC", "NADA"), lambda _: 0.2)},
+        "differs",
+    ),
     ("ldcc.comparison_gcc_no_rest", {"_printed": lambda: GCC}, "refuted"),
     # binomial controls
     ("binomial.errors_of_150_flows", {"errors": lambda _: errors(1)}, "differs"),
