@@ -60,7 +60,8 @@ binomial: proved
     slope_of_a_decrease rates_stay_positive slope_of_an_increase binomial_fairness
     binomial_crossing only_aimd sawtooth exact_efficiency flow_limit taylor leading_term two_terms
     independent_of_n loss_ratio aimd_loss loss_of_n loss_growth exponents aimd_scales_best
-    nonmonotonic_powers why_quadratic ideal_scalability iscc_decrease iscc_increase iscc_single
+    nonmonotonic_powers why_quadratic ideal_scalability limited_rates iscc_decrease iscc_increase
+    iscc_single
     tcp_friendly_iscc aimd_converges tcp_friendly_powers continuous_feedback aipd max_min_fairness
     bandwidth_per_user monotone_steps
 binomial: reproduced

@@ -111,6 +111,7 @@ EQUATIONS: list[tuple[str, str, Any]] = [
     ("ecf.wanted_rate_late", "V2", ecf.V2 + ecf.c),
     ("binomial.independent_of_n", "_part_of_n", lambda: PART / cycles.n),
     ("binomial.aimd_scales_best", "AIMD", {cycles.k: 1, cycles.l: 1}),
+    ("binomial.limited_rates", "IDEAL", Eq(cycles.l + 2 * cycles.k, 0)),
     ("binomial.continuous_feedback", "FLOW", 2 * related.FLOW),
     ("binomial.aipd", "RESET", {w: f / 2 for w, f in related.RESET.items()}),
     ("binomial.bandwidth_per_user", "P", related.P + cycles.n),

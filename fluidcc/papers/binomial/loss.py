@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sympy import And, Eq, Expr, Rational, exp, limit, oo
+from sympy import And, Eq, Expr, Rational, diff, exp, limit, oo
 
 from fluidcc.formulas import binomial
 from fluidcc.papers.binomial.cycles import (
@@ -173,6 +173,16 @@ def ideal_scalability() -> Found:
         proof(k < -1, IDEAL, k + l > 0),
         proof(l > 1, IDEAL, k + l > 0),
         proof(k + l > 0, IDEAL, k < -1),
+    )
+
+
+def limited_rates() -> Found:
+    s, t = positive("s t")  # l - 1, and x over the rate where crossing, or nothing left, begins
+    slope, part = diff(sigma * x**l, x).subs(l, 1 + s), sigma * x**s
+    return proved(
+        proof(l > 1, IDEAL, k + l > 0),
+        Eq(slope.subs(x, t * ((1 + s) * sigma) ** (-1 / s)), t**s),
+        Eq(part.subs(x, t * sigma ** (-1 / s)), t**s),
     )
 
 
