@@ -12,6 +12,7 @@ from sympy import Eq
 from xarray import DataArray
 
 from fluidcc.equilibria.num import solve
+from fluidcc.formulas.response import square_root_fluid
 from fluidcc.laws import Law, Steady
 from fluidcc.links import DropTail
 from fluidcc.network.topologies import dumbbell, two_queues
@@ -26,6 +27,7 @@ from fluidcc.papers.delay_aimd.runs import fig1, fig5, ratchet_run
 from fluidcc.papers.ecf import equations as ecf
 from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
 from fluidcc.papers.fast.common import FLOWS, plateaus
+from fluidcc.papers.internet import queues, windows
 from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stability
 from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, at_time, beta, eta, run, w, x
@@ -106,6 +108,12 @@ EQUATIONS: list[tuple[str, str, Any]] = [
     ("ldcc.curvature", "U2", 2 * stability.U2),
     ("ldcc.penalty_slope", "ABOVE", 2 * law.ABOVE),
     ("ldcc.identical_flows", "K", 2 * stability.K),
+    ("internet.aimd_mean", "aimd_window", square_root_fluid),
+    ("internet.friendly_increase", "aimd_window", square_root_fluid),
+    ("internet.cubic_mean", "_MEAN", 2 * windows._MEAN),
+    ("internet.power", "_GOODPUT", queues._GOODPUT - queues.f),
+    ("internet.goodput_rises", "_GOODPUT", queues._GOODPUT - queues.f),
+    ("internet.static_link", "exp", lambda s: s),
     ("ecf.control", "PAQM", replace(ecf.PAQM, ticks=(WRONG_TICK,))),
     ("ecf.wanted_rate", "V1", ecf.V1 + ecf.c),
     ("ecf.wanted_rate_late", "V2", ecf.V2 + ecf.c),
@@ -654,6 +662,15 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("ecf.frames", {"framed": lambda _: framed(0.0)}, AS_PRINTED),
     ("ecf.late_ones", {"steady": late_ones(1.04)}, AS_PRINTED),
     ("ecf.late_ones", {"steady": late_ones(1.0)}, "differs"),
+    ("internet.cubic_table_1", {"_MEAN": windows._MEAN * 1.001}, "differs"),
+    ("internet.cubic_table_2", {"RENO": 1.21}, "differs"),
+    ("internet.cubic_loss_ratios", {"_MEAN": windows._MEAN * 1.05}, "differs"),
+    ("internet.highspeed_table", {"increase": 2 * windows.increase}, "differs"),
+    ("internet.highspeed_response", {"highspeed_window": lambda p: 0.13 / p**0.835}, "differs"),
+    ("internet.amplitude", {"_swing": lambda s: s**0.5}, "differs"),
+    ("internet.gains", {"RTT_MAX": 0.3 / 3.2}, AS_PRINTED),
+    ("internet.decay_time", {"DECAY": 0.03}, "differs"),
+    ("internet.threshold", {"_swing": lambda s: (s / 2) ** 0.5}, AS_PRINTED),
     ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
     ("ecf.inner_drops", averages("loss", (9e-3, 9e-3, 9e-3)), "differs"),
     ("ecf.inner_drops", averages("loss", (0.02, 0.02, 0.02)), AS_PRINTED),
