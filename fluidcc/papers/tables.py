@@ -177,7 +177,8 @@ def table(
     paper : str, optional
         Such as ``"ldcc"``; by default all.
     only : str, optional
-        Test only the claims with exactly this place ("(18)", "V-B, Fig. 5") or id.
+        Test only the claims about this item, an equation, a figure, a table or a section ("(18)",
+        "Fig. 5", "Section V-B"), or the one with this id.
     progress : bool, optional
         Show a progress bar; by default once it has taken two seconds, in a terminal or notebook.
 
@@ -201,11 +202,11 @@ def table(
     flag(progress, "progress", unset=True)
     chosen = claims_of(paper)
     if only is not None:
-        places = list(dict.fromkeys(c.place for c in chosen))
+        places = list(dict.fromkeys(item for c in chosen for item in c.items))
         names = only if isinstance(only, str) else ()  # an array is equal to nothing, item by item
-        chosen = [c for c in chosen if names in (c.place, c.id, c.id.split(".", 1)[1])]
+        chosen = [c for c in chosen if names in (c.place, *c.items, c.id, c.id.split(".", 1)[1])]
         if not chosen:
-            raise UnknownName(f"no claim is at {shown(only)}; {near(str(only), places)}")
+            raise UnknownName(f"no claim is about {shown(only)}; {near(str(only), places)}")
     show = watched() if progress is None else progress
     options = {"desc": "claims", "unit": "claim", "delay": 0 if progress else 2, "leave": False}
     bar = bar_class()(chosen, disable=not show, **options)

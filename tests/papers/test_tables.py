@@ -82,7 +82,7 @@ def test_one_place_alone_is_tested() -> None:
     only = fc.claims.table("ldcc", only="(16)", progress=False)
     assert [r.id for r in only] == ["ldcc.utility"]
     assert [r.id for r in fc.claims.table(only="ldcc.utility", progress=False)] == ["ldcc.utility"]
-    with pytest.raises(UnknownName, match=r"no claim is at .\(99\).; did you mean"):
+    with pytest.raises(UnknownName, match=r"no claim is about .\(99\).; did you mean"):
         fc.claims.table("ldcc", only="(99)")
 
 
