@@ -13,11 +13,18 @@ import pytest
 from sympy import Function, Matrix, symbols
 
 import fluidcc
+from fluidcc.analysis.boundary import Boundary
+from fluidcc.analysis.linearize import LinearNetwork
+from fluidcc.analysis.report import Sensitivities, StabilityReport
 from fluidcc.base import errors
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError
 from fluidcc.cli import main
 from fluidcc.cli.sweep_files import load_sweep
+from fluidcc.equilibria.result import Equilibrium
+from fluidcc.numerics.dde.result import DdeResult
+from fluidcc.papers.ldcc.undelayed import Undelayed
+from fluidcc.papers.tables import Table
 
 fc: Any = fluidcc  # given here what its types forbid
 x, g = symbols("x g", positive=True)
@@ -790,6 +797,21 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: dde(lags=[lambda t, y: 1.0]), "one function of .t, y. that returns them all"),
     (lambda: dde(args={"k": 3}), "must be a tuple: write args"), (lambda: dde(args="x"), "a tuple"),
     (lambda: dde(t_eval=[0, 2]), "must lie in t_span"), (lambda: dde(jac=3), "'jac'"),
+    (lambda: fc.published(3), "is no function; give .*_red"), (lambda: fc.scenarios(), r"\['p1'\]"),
+    (lambda: fc.claims.table("ldcc", only="(18)").filter(3), "keep is 3; give a function of a r"),
+    (lambda: fc.claims.table("ldcc", only="(18)").filter(place=3), "place is 3; give text"),
+    (lambda: late(t_eval=[0, 1], samples=7), "samples is 7 beside t_eval; leave one"),
+    (lambda: law(meaning={g: 3}), "Mine: meaning of g is 3; give text by symbol"),
+    (lambda: rest().lets({}), "no flow or link {}"), (lambda: rest().array([]), r"array \[\]"),
+    (lambda: rest().lost_or_marked("z"), "flow is 'z'; give 'a'"),
+    (lambda: rest(rate=10**400), "1"), (lambda: fc.linearize(net()).rightmost("2"), "nt is '2'"),
+    (lambda: fc.stability_boundary(net(), "a.eta").network([]), r"a.eta is \[\]; give"),
+    (lambda: fc.undelayed(net()).storage("x"), "V is 'x'; give an expression"),
+    (lambda: fc.undelayed(net()).of_flow("z", 0), "name is 'z'"),
+    (lambda: fc.undelayed(net(), held=["k"]).paper_storage(alpha=0), "alpha is 0"),
+    (lambda: fc.DelayLTI.retarded(-1, B=[[1, 2], [3]]), "B is"), (lambda: net().with_all(
+        "flow", 3), "the changes is 3"), (lambda: interval(increase=x, decrease=x), "not both"),
+    (lambda: fc.formulas.response.htcp_window(), "lacks p and rtt"),
 ]  # fmt: skip
 
 
@@ -822,6 +844,10 @@ def test_a_run_that_takes_hours_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert (len(told), told[0].filename) == (1, __file__)
 
 
+KINDS = [fc.DelayLTI, fc.Link, fc.Network, fc.Scenario, fc.Source, Boundary, DdeResult, Equilibrium,
+         LinearNetwork, Sensitivities, StabilityReport, Table, Undelayed]  # fmt: skip
+
+
 def _public() -> list[tuple[str, Any]]:
     rooms = {"fc": fc, "metrics": fc.metrics, "plot": fc.plot, "num": fc.num, "claims": fc.claims}
     found = [
@@ -829,6 +855,8 @@ def _public() -> list[tuple[str, Any]]:
         for room, module in rooms.items()
         for name in module.__all__
     ]
+    for kind in KINDS:
+        found += [(f"{kind.__name__}.{k}", v) for k, v in vars(kind).items() if k[0] != "_"]
     return [(name, value) for name, value in found if inspect.isfunction(value)]
 
 

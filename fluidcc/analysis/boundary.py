@@ -25,7 +25,7 @@ from fluidcc.analysis.change import (
     same_queues,
 )
 from fluidcc.analysis.point import Point, at_numbers, operating_point
-from fluidcc.base.arguments import explained, number, shown
+from fluidcc.base.arguments import explained, explained_class, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable
@@ -156,6 +156,7 @@ def _amplitude(boundary: Boundary, value: float, push: float, until: float) -> f
 # --- boundaries of stability in one parameter -----------------------------------------------------
 
 
+@explained_class
 @dataclass(frozen=True, repr=False)
 class Boundary(InTable):
     """A value of a parameter at which the rightmost root crosses the imaginary axis.
@@ -202,6 +203,7 @@ class Boundary(InTable):
 
     def network(self, value: float) -> Network:
         """The network with another value of the parameter."""
+        value = number(value, self.name)
         return moved(self.point, [(parameter(self.point, self.name), value)]).network()
 
     onset = onset

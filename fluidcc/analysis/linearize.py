@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides, resting_point
 from fluidcc.analysis.point import Lags, Point
 from fluidcc.analysis.wiring import Matrices, as_one, cut, deviations, return_ratios, wire
-from fluidcc.base.arguments import choice, explained, numbers
+from fluidcc.base.arguments import choice, explained, explained_class, numbers, whole
 from fluidcc.base.errors import InvalidInput, gathered
 from fluidcc.base.progress import Progress
 from fluidcc.laws.steady import levels
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LOOPS = ("closed", "open", "links", "marks")
 
 
+@explained_class
 class LinearNetwork(DelayLTI):
     """A `DelayLTI` that knows which network it came from.
 
@@ -93,9 +94,9 @@ class LinearNetwork(DelayLTI):
         Of a neutral system there are no more than lie right of its essential abscissa, near which
         infinitely many are.
         """
+        count = whole(count, "count", least=1)
         return self._search.rightmost(count, attempts=2, fewer=True)
 
-    @explained
     def margins(self, channel: str | int | None = None, at: str | None = None) -> Margins:
         """Gain, phase, delay and modulus margins, with their frequencies, as `DelayLTI.margins`.
 

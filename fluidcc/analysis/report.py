@@ -32,7 +32,7 @@ from fluidcc.analysis.modes import (
 from fluidcc.analysis.point import BUSY, FULL, Point, at_numbers, link_outputs, with_alone
 from fluidcc.analysis.wiring import apart, as_one, cut, has_loop, return_ratios, wire
 from fluidcc.base import above
-from fluidcc.base.arguments import choice, number, shown, whole
+from fluidcc.base.arguments import choice, explained_class, number, shown, whole
 from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported
 from fluidcc.base.pictures import image
 from fluidcc.base.progress import Progress
@@ -72,6 +72,7 @@ UNDECIDED = (
 )
 
 
+@explained_class
 @dataclass(frozen=True)
 class Sensitivities:
     """Total derivatives: the equilibrium moves with the parameter. Those of a margin that is
@@ -346,6 +347,7 @@ def static_windows(point: Point) -> tuple[str, ...]:
     )
 
 
+@explained_class
 @dataclass(frozen=True, eq=False)
 class StabilityReport:
     """The verdict on a network near its equilibrium.

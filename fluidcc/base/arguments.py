@@ -158,9 +158,12 @@ def mapping(value: Any, what: str, right: str) -> Mapping[Any, Any]:
 
 
 def explained_class(made: C) -> C:
-    """Return the same class, made by `explained` calls."""
+    """Return the same class, made by `explained` calls, as its public methods are called."""
     about = "\n".join(base.__doc__ or "" for base in made.__mro__[:-1])
     made.__init__ = explained(made.__init__, about)  # type: ignore[misc]
+    for name, value in [*vars(made).items()]:
+        if inspect.isfunction(value) and (name == "__call__" or not name.startswith("_")):
+            setattr(made, name, explained(value))
     return made
 
 

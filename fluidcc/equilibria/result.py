@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import Float, N
 
-from fluidcc.base.arguments import mapping, shown
+from fluidcc.base.arguments import choice, explained_class, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.network.wired import capacity_at
@@ -65,6 +65,7 @@ def _labelled(name: str) -> Any:
     return cached_property(labelled)
 
 
+@explained_class
 @dataclass(frozen=True, repr=False, eq=False)
 class Equilibrium:
     """An equilibrium; flows that are off have rate 0 and see the same path as the others.
@@ -124,7 +125,7 @@ class Equilibrium:
         UnknownName
             If there is none of that name.
         """
-        if name not in COLUMNS:
+        if name not in [*COLUMNS]:
             raise UnknownName(f"an equilibrium has no array {name!r}; it has {', '.join(COLUMNS)}")
         return self._values[name]
 
@@ -143,7 +144,7 @@ class Equilibrium:
             old = self.array(k)
             try:
                 arrays[k] = np.broadcast_to(np.asarray(v, old.dtype), old.shape).copy()
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise InvalidInput(
                     f"{k} is {shown(v)}; give a number, or {len(old)} of them"
                 ) from None
@@ -192,7 +193,8 @@ class Equilibrium:
 
     def lost_or_marked(self, flow: str) -> float:
         """The share of what a flow sends that is lost or marked: the signal pi of its law."""
-        k = self._names["flow"].index(flow)
+        flows = self._names["flow"]
+        k = flows.index(choice(flow, "flow", flows))
         loss, mark = (float(self._values[name][k]) for name in ("loss", "mark"))
         return loss + (1.0 - loss) * mark
 
@@ -263,9 +265,9 @@ def values_of_lets(eq: Equilibrium, net: Network, name: str) -> dict[str, float]
     """The values of the Lets of a flow's or link's law at an equilibrium of its network, by
     name.
     """
-    if name in net.flows:
+    if name in [*net.flows]:
         known = _of_flow(eq, net, name)
-    elif name in net.links:
+    elif name in [*net.links]:
         known = _of_link(eq, net, name)
     else:
         raise UnknownName(

@@ -7,6 +7,7 @@ those that tell the page they come from (as websockets do) only this page's own.
 
 from __future__ import annotations
 
+import re
 import socket
 from ipaddress import ip_address
 from typing import Any
@@ -57,6 +58,7 @@ class _Guard(Router):
 
     def find_handler(self, request: HTTPServerRequest, **more: Any) -> Any:
         if admitted(request.headers, self.host):
+            request.host = re.sub(r"\[.*\]", "localhost", request.host)  # Panel splits it at colons
             return self.application.find_handler(request, **more)
         return self.application.get_handler_delegate(request, _Refused)
 

@@ -287,7 +287,7 @@ class Formula:
         with np.errstate(all="ignore"):
             kept = self._conditions(*values.values())
             for bound, good in zip(self.domain, kept, strict=True):
-                if not np.all(good):
+                if 0 not in shape and not np.all(good):
                     point = _first(np.logical_not(good), values)
                     raise InvalidInput(f"{self.name}: {bound.explain(point)}")
             found = self._compiled(*values.values())

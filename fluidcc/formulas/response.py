@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
+from fluidcc.base.arguments import explained
 from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.laws.law import tfrc_rate
 from fluidcc.symbols import positive
@@ -159,6 +160,7 @@ _given = formula(
 )
 
 
+@explained
 def htcp_window(p: Any, rtt: Any, beta: Any = 0.5, delta: Any = 1.0) -> Any:
     """Return the mean window of H-TCP by the loss ratio: `htcp`, inverted.
 

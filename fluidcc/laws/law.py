@@ -99,6 +99,9 @@ def check_kinds(law: str, given: Mapping[str, Any]) -> None:
         for name in names:
             if name in given and not isinstance(given[name], kind):
                 raise LawError(f"{law}: {name} is {shown(given[name])}; give {right}")
+    for s, text in given.get("meaning", {}).items():
+        if not (isinstance(s, Symbol) and isinstance(text, str)):
+            raise LawError(f"{law}: meaning of {shown(s)} is {shown(text)}; give text by symbol")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -226,6 +226,7 @@ class Tick:
         return Tick(self.every, {z: change(f) for z, f in self.update.items()}, self.phase)
 
 
+@explained_class
 @dataclass(frozen=True)
 class Steady:
     """A claim about every equilibrium of a law: where the flow vanishes (and edot = 0), `relation`

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.arguments import choice, explained, explained_class, mapping, shown
+from fluidcc.base.arguments import choice, explained_class, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import to_si
 from fluidcc.laws.law import Link, Source
@@ -85,7 +85,6 @@ class Network:
 
     # --- building ---------------------------------------------------------------------------------
 
-    @explained
     def link(
         self,
         name: str,
@@ -146,7 +145,6 @@ class Network:
         self._ask_for_units("link", name, given, 5)
         return self
 
-    @explained
     def flow(
         self,
         name: str,
@@ -212,7 +210,6 @@ class Network:
 
     # --- changed copies ---------------------------------------------------------------------------
 
-    @explained
     def with_link(self, name: str, **changes: Any) -> Self:
         """Return a copy in which the arguments `changes` of `link` are others, the rest as they
         were given.
@@ -226,7 +223,6 @@ class Network:
         """
         return self._changed("link", {self._known("link", name)[1]: changes})
 
-    @explained
     def with_flow(self, name: str, **changes: Any) -> Self:
         """Return a copy in which the arguments `changes` of `flow` are others, the rest as they
         were given.
@@ -236,7 +232,6 @@ class Network:
         """
         return self._changed("flow", {self._known("flow", name)[1]: changes})
 
-    @explained
     def with_flows(self, changes: Mapping[str, Mapping[str, Any]]) -> Self:
         """Return a copy in which several flows are changed, each as by `with_flow`.
 
@@ -253,9 +248,6 @@ class Network:
         >>> later.flows["flow2"].intervals
         ((3.0, inf),)
         """
-        changes = mapping(changes, "the changes", "arguments by the name of their flow")
-        for name, arguments in changes.items():
-            mapping(arguments, f"the changes of flow {name!r}", "arguments of flow() by name")
         return self._changed("flow", changes)
 
     def without_flow(self, name: str) -> Self:
@@ -315,7 +307,9 @@ class Network:
         """
         new = self.copy()
         moved = []  # flows that change
+        mapping(changes, "the changes", f"arguments by the name of their {kind}")
         for name, arguments in changes.items():
+            mapping(arguments, f"the changes of {kind} {name!r}", f"arguments of {kind}() by name")
             given = self._given[self._known(kind, name)]
             for key in arguments:
                 if key not in given:

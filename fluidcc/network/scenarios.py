@@ -16,13 +16,13 @@ from difflib import get_close_matches
 from importlib import import_module, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fluidcc import links as link_laws
 from fluidcc import sources as source_laws
 from fluidcc.base import above
 from fluidcc.base.arguments import brief, choice, explained, explained_class, shown, whole
-from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError, UnknownName
+from fluidcc.base.errors import FluidccError, InvalidCall, InvalidInput, ScenarioError, UnknownName
 from fluidcc.base.files import present
 from fluidcc.network.network import Network, copy_name, require_network
 from fluidcc.network.patterns import NotThere, Pairs, near, quantity
@@ -183,7 +183,6 @@ class Scenario:
             return {}
         return {k: v.default for k, v in inspect.signature(self.make).parameters.items()}
 
-    @explained
     def __call__(self, **values: Any) -> Scenario:
         """Return the scenario with other values of its parameters, and of `until`, `samples`,
         `seed` and `delays`.
@@ -433,6 +432,9 @@ class _Zoo(Mapping[str, Scenario]):
         if name not in known:
             raise AttributeError(f"there is no ready scenario {name!r}; {near(name, known)}")
         return self[name]
+
+    def __call__(self, *_: Any, **values: Any) -> NoReturn:
+        raise InvalidCall("fluidcc.scenarios is no function; give fluidcc.scenarios['p1']")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]

@@ -12,12 +12,12 @@ import html
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from fluidcc.analysis.linearize import linearize
-from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.base.errors import InvalidCall, UnknownName, Unsupported
 from fluidcc.base.tables import in_columns, in_html
 from fluidcc.equilibria.equilibrium import one_equilibrium
 from fluidcc.network import Network
@@ -292,6 +292,9 @@ class _Loops(Mapping[str, PublishedLoop]):
 
     def __len__(self) -> int:
         return len(self.makers)
+
+    def __call__(self, *_: Any) -> NoReturn:
+        raise InvalidCall("fluidcc.published is no function; give fluidcc.published['tcp_red']")
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, overload
 
-from fluidcc.base.arguments import choice, explained, flag, shown
-from fluidcc.base.errors import UnknownName
+from fluidcc.base.arguments import choice, explained, explained_class, flag, shown
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.progress import bar_class, watched
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.network.patterns import near
@@ -57,6 +57,7 @@ class Row(InTable):
         return tuple(getattr(self, name) or "" for name in COLUMNS)
 
 
+@explained_class
 @dataclass(frozen=True)
 class Table(Sequence[Row]):
     """Rows of claims, in the order of the papers.
@@ -107,6 +108,10 @@ class Table(Sequence[Row]):
             choice(verdict, "verdict", VERDICTS)
         for name, value in (("erratum", erratum), ("own", own)):
             flag(value, name, unset=True)
+        if not (keep is None or callable(keep)):
+            raise InvalidInput(f"keep is {shown(keep)}; give a function of a row")
+        if not isinstance(place, str | None):
+            raise InvalidInput(f"place is {shown(place)}; give text, such as '(18)'")
         return Table(
             tuple(
                 r

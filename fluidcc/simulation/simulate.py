@@ -41,6 +41,7 @@ LONGEST = 1e12  # [s] of a run and of a delay
 PATIENCE = 10.0  # seconds after which it is told how long a run will take
 HOURS = 1.0  # if it is more than that
 SAMPLES = 10_000_000  # sample times of a run, at most
+USUAL = 601  # samples of a run
 VALUES = 2**28  # numbers that all samples of a run are, at most: 2 GiB
 STEPS = 100_000_000  # steps that max_step asks for, at most
 
@@ -55,7 +56,7 @@ def simulate(
     delays: str = "fifo",
     frozen_at: Mapping[str, float] | None = None,
     t_eval: Any = None,
-    samples: int = 601,
+    samples: int = USUAL,
     seed: int = 0,
     first_step: float | str | None = None,
     max_step: float | str = math.inf,
@@ -213,6 +214,8 @@ def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDAr
         raise InvalidInput(
             f"until is {until:g} s, and restart ends at {since:g} s; give a later time"
         )
+    if t_eval is not None and samples != USUAL:
+        raise InvalidInput(f"samples is {shown(samples)} beside t_eval; leave one of them out")
     if t_eval is None:
         return np.linspace(since, until, whole(samples, "samples", least=2, most=SAMPLES))
     times = np.atleast_1d(numbers(t_eval, "t_eval", "a list of times in seconds", finite=False))

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.base.arguments import numbers
+from fluidcc.base.arguments import explained_class, numbers
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.dde.functions import Array, returned
 
 
+@explained_class
 @dataclass(eq=False, repr=False)
 class DdeSolution:
     """The continuous solution, callable at any time from the history up to `t_max`.
@@ -130,6 +131,7 @@ class Statistics(InTable):
     )  # fmt: skip
 
 
+@explained_class
 @dataclass
 class DdeResult(InTable):
     """Result of `solve_dde`, with the fields of that of `scipy.integrate.solve_ivp` and a few more.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.base.arguments import choice, explained, number, numbers, shown, whole
+from fluidcc.base.arguments import choice, explained, explained_class, number, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import in_html
 from fluidcc.numerics.linear import exchange
@@ -40,6 +40,7 @@ from fluidcc.numerics.linear.wiring import (
 Matrix = NDArray[np.float64]
 
 
+@explained_class
 class DelayLTI:
     """An LTI block with all delays pulled out.
 
@@ -81,7 +82,6 @@ class DelayLTI:
     0
     """
 
-    @explained
     def __init__(
         self,
         A: ArrayLike,
@@ -223,7 +223,6 @@ class DelayLTI:
         values = self.pencil.values(points.ravel()).response
         return np.moveaxis(values, 0, -1).reshape(self.n_outputs, self.n_inputs, *points.shape)
 
-    @explained
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
         """The transfer matrix at ``s = j omega``, shape (outputs, inputs, len(omega)).
 
@@ -254,7 +253,6 @@ class DelayLTI:
         """
         return self._search.essential
 
-    @explained
     def roots(
         self, count: int | None = None, region: tuple[float, float, float, float] | None = None
     ) -> NDArray[np.complex128]:
@@ -292,7 +290,6 @@ class DelayLTI:
         """The roots found so far: what one question finds, the next does not search again."""
         return Searches(self._entries, self._exact)
 
-    @explained
     def count_unstable(self) -> RootCount:
         """The number of roots right of the imaginary axis, by the argument principle; and those
         that were found.
@@ -308,7 +305,6 @@ class DelayLTI:
         """
         return counted(self._search)
 
-    @explained
     def margins(self, channel: str | int | None = None, at: str = "ports") -> Margins:
         """Gain, phase, delay and modulus margins of a loop, with their frequencies.
 
@@ -358,7 +354,6 @@ class DelayLTI:
         """Whether the loop closed by ``u = -y`` is stable, and its roots right of the axis."""
         return verdict_of(self._entries, self._exact)
 
-    @explained
     def step(self, t: ArrayLike) -> Matrix:
         """Response of every output to a unit step in every input, from rest: shape (outputs,
         inputs, len(t)).
@@ -373,7 +368,6 @@ class DelayLTI:
         """
         return self._respond(t, impulse=False)
 
-    @explained
     def impulse(self, t: ArrayLike) -> Matrix:
         """Response to a Dirac impulse, without the Dirac masses that come straight through; shaped
         as `step`.
@@ -388,7 +382,6 @@ class DelayLTI:
     def _respond(self, t: ArrayLike, impulse: bool) -> Matrix:
         return respond(self._block, t, impulse)
 
-    @explained
     def lsim(self, u: ArrayLike, t: ArrayLike, x0: ArrayLike | None = None) -> Matrix:
         """Response of every output to an input that is linear between its samples: shape (outputs,
         len(t)).
@@ -471,7 +464,6 @@ class DelayLTI:
             outputs=merged(part.outputs for part in parts),
         )
 
-    @explained
     def connect(
         self,
         back: ArrayLike,
@@ -622,7 +614,6 @@ class DelayLTI:
 
     __array_ufunc__ = None  # so that an array on the left leaves the operation to us
 
-    @explained
     def delayed(self, extra: float | ArrayLike, inputs: Pick = None) -> DelayLTI:
         """The block with an extra delay before its inputs, all of them or those named.
 

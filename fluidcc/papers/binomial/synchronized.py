@@ -165,8 +165,8 @@ def _rules(
         return powers, ()
     if missing != list(powers):
         raise InvalidInput(
-            "the steps are given by k, l, lam and sigma, or by increase= and decrease=; not given "
-            f"{'are' if len(missing) > 1 else 'is'} {', '.join(missing) or 'neither of them'}"
+            "the steps are given by k, l, lam and sigma, or by increase= and decrease=, not "
+            f"both; {', '.join(missing) or 'none'} {'are' if len(missing) > 1 else 'is'} left out"
         )
     if exact:
         raise Unsupported(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Expr, Float, Heaviside, Integer, Matrix, Symbol, lambdify, sympify
+from sympy import Expr, Float, Heaviside, Integer, Matrix, Symbol, lambdify
 
-from fluidcc.base.arguments import explained, number, shown, whole
+from fluidcc.base.arguments import explained, explained_class, number, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.equilibria.equilibrium import equilibrium
@@ -27,7 +27,7 @@ from fluidcc.network.network import require_network
 from fluidcc.network.patterns import near
 from fluidcc.papers.ldcc.undelayed_system import DIGITS, UndelayedSystem, equations, numeric
 from fluidcc.proofs.prove import prove
-from fluidcc.symbols import Let, c, e, edot, pi, plain, price, unfold, x_tau, y
+from fluidcc.symbols import Let, c, e, edot, expression, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:
     from fluidcc.network.network import Network
@@ -68,7 +68,7 @@ class Storage(InTable):
         InvalidInput
             If it contains other symbols.
         """
-        value = sympify(value)
+        value = expression(value, name)
         strange = value.free_symbols - set(system.states)
         if strange:
             raise InvalidInput(
@@ -163,7 +163,7 @@ def paper_storage(
         As printed, with the delays d in (29) instead of their deviations: then V is not zero at an
         equilibrium at which a link is not saturated.
     """
-    alpha = steepest(system) if alpha is None else float(alpha)
+    alpha = steepest(system) if alpha is None else number(alpha, "alpha", above=0)
     gradient: dict[Symbol, Expr] = {}
     for name, rate in system.rate.items():
         k, _ = penalty_of(system.net.flows[name].law)
@@ -518,6 +518,7 @@ def _local(system: Undelayed, storage: Storage) -> tuple[Any, Any]:
 # --- the network ----------------------------------------------------------------------------------
 
 
+@explained_class
 @dataclass(frozen=True, repr=False)
 class Undelayed(UndelayedSystem):
     """The undelayed network, and the storage functions that are put to the test on it."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sympy import Expr, Float, Integer, Matrix, Max, Piecewise, Symbol, lambdify, oo, prod, sympify
 from sympy.printing.numpy import NumPyPrinter
 
+from fluidcc.base.arguments import choice, explained_class
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable
 from fluidcc.equilibria.result import Equilibrium
@@ -25,6 +26,7 @@ from fluidcc.symbols import (
     e,
     e_b,
     edot,
+    expression,
     packet,
     pi,
     plain,
@@ -44,6 +46,7 @@ DIGITS = 50
 """Precision of numbers in the expressions."""
 
 
+@explained_class
 @dataclass(frozen=True, repr=False)
 class UndelayedSystem(InTable):
     """The equations of the undelayed network.
@@ -112,8 +115,9 @@ class UndelayedSystem(InTable):
 
     def of_flow(self, name: str, expr: Any) -> Expr:
         """An expression of a flow's law in the states of the network."""
+        choice(name, "name", self.constants)
         values = {e: self.delay[name], edot: 0, pi: 0, **self.constants[name]}
-        return _put(self.net.flows[name], expr, self.frozen[name], values)
+        return _put(self.net.flows[name], expression(expr, "expr"), self.frozen[name], values)
 
 
 def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...]) -> dict[str, Any]:
