@@ -11,6 +11,7 @@ _FILES = {
         "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
         "RateBinomial", "SQRT", "StaticIIAD", "StaticSQRT",
     ),
+    "compound": ("Compound",),
     "cubic": ("CUBIC",),
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
@@ -23,6 +24,7 @@ _FILES = {
     "ecf": ("ECF", "FramedECF", "PoissonECF"),
     "gcc": ("AdaptiveGCC", "GCC"),
     "highspeed": ("HighSpeed",),
+    "illinois": ("Illinois",),
     "ldcc": ("LDCC",),
     "nada": ("NADA",),
     "nada_rfc": ("NADA8698",),
@@ -35,11 +37,13 @@ _FILES = {
     "sampled": ("SampledLDCC",),
     "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
     "traffic": ("CBR", "OnOff", "Poisson"),
+    "westwood": ("Westwood",),
 }  # fmt: skip
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 
 if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and editors
     from fluidcc.sources.binomial import *
+    from fluidcc.sources.compound import *
     from fluidcc.sources.cubic import *
     from fluidcc.sources.cxtcp import *
     from fluidcc.sources.dca import *
@@ -49,6 +53,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.ecf import *
     from fluidcc.sources.gcc import *
     from fluidcc.sources.highspeed import *
+    from fluidcc.sources.illinois import *
     from fluidcc.sources.ldcc import *
     from fluidcc.sources.nada import *
     from fluidcc.sources.nada_rfc import *
@@ -58,6 +63,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.sampled import *
     from fluidcc.sources.tfrc import *
     from fluidcc.sources.traffic import *
+    from fluidcc.sources.westwood import *
 else:
     __all__ = sorted(_HOME)
 

@@ -38,6 +38,7 @@ PARAMETERS = {
     "Binomial": f"k 0 1, l 1 1, {BINOMIAL}",
     "BinomialFluid": f"k 0 1, l 1 1, {BINOMIAL}",
     "CBR": "rate 500000 bit/s",  # LDCC, Fig. 5
+    "Compound": f"alpha 0.125 1, beta 0.5 1, k 0.75 1, gamma 30 packet, zeta 1 1, {ACKS}",
     "CxTCP": f"{TCP}, peak 0.05 1, turn 0.02 s, fall 0.04 s",
     "DCCP": "a 1 packet, b 0.5 1, r_max 2e+07 bit/s",
     "CUBIC": f"C 0.4 packet/s^3, beta 0.7 1, {ACKS}",
@@ -51,6 +52,8 @@ PARAMETERS = {
     "HTCP": "alpha 1 packet, slope 10 1/s, coefficient 0.25 1/s^2, offset 1 s, beta_min 0.5 1, "
     f"beta_max 0.8 1, hold 1.5 1, decay 0.001 1, {GAP}",  # PFLDnet 2004
     "HighSpeed": f"w_low 38 packet, w_high 83000 packet, b_low 0.5 1, b_high 0.1 1, {ACKS}",
+    "Illinois": "alpha_max 10 1, alpha_min 0.3 1, beta_max 0.5 1, beta_min 0.125 1, d_m 0.1 s, "
+    f"W_thresh 15 packet, {ACKS}",  # tcp_illinois.c
     "IIAD": f"{BINOMIAL}, {ACKS}",
     "ISCC": "k -1.5 1, l 2 1, m_I 20 1, m_D 2 1, C 1e+07 bit/s, R 0.1 s",
     "Kelly": "alpha 1e+06 bit/s^2, beta 10 1/s",
@@ -66,6 +69,7 @@ PARAMETERS = {
     "PlainDelayAIMD": f"{AIMD_2D}hold 1.5 1, {GAP}",
     "Poisson": "mean_rate 500000 bit/s, interval 0.1 s",
     "PoissonECF": f"{ECF}, interval 0.02 s",
+    "Westwood": f"g 0.125 1, T_min 0.05 s, {ACKS}",  # tcp_westwood.c
     "Prague": f"g 0.0625 1, T_min 0.025 s, {ACKS}",  # RFC 9332, C.2
     "PrimalDual": PRIMAL,
     "PrintedDelayAIMD": DELAY_AIMD + GAP,
