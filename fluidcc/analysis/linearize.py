@@ -20,6 +20,7 @@ from fluidcc.laws.steady import levels
 from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.numerics.linear.margins import Closed
 from fluidcc.numerics.linear.respond import respond
 from fluidcc.numerics.linear.roots import Searches
 from fluidcc.numerics.linear.wiring import Blocks, Entries, block_of, close_channels, indices
@@ -133,7 +134,7 @@ class LinearNetwork(DelayLTI):
             return opened.margins(only if loop == "open" else None)
         return super().margins(channel, "ports" if at is None else at)
 
-    def _closed_verdict(self) -> tuple[bool, int]:
+    def _closed_verdict(self) -> Closed:
         """That of the network, if this is a return ratio of it: with the differences among
         identical flows, and without the roots at zero of a continuum of equilibria.
         """
@@ -141,7 +142,7 @@ class LinearNetwork(DelayLTI):
             return super()._closed_verdict()
         with gathered():  # `stability` says what is left out
             found = Counts.of(self.point)
-        return found.on_axis == 0 == found.unstable, found.unstable
+        return found.verdict
 
     def _respond(self, t: ArrayLike, impulse: bool) -> NDArray[np.float64]:
         """As that of `DelayLTI`, with a progress bar."""
@@ -212,6 +213,11 @@ class Counts(NamedTuple):
     def unstable(self) -> int:
         """Roots right of the axis."""
         return sum(self.times[n] * c.unstable for n, c in self.zeros.items())
+
+    @property
+    def verdict(self) -> Closed:
+        """On all of them but those at zero that a continuum of equilibria means."""
+        return Closed(self.on_axis == 0 == self.unstable, self.unstable, bool(self.gone))
 
     @property
     def on_axis(self) -> int:

@@ -196,7 +196,7 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
         if not report.stable:
             return np.array([*found, *[math.nan] * (len(QUANTITIES) - len(found))])
         opened = LinearNetwork.of(at, as_one(return_ratios(at)), cut(at))
-        margins = margins_of(opened, verdict=(True, 0))
+        margins = margins_of(opened, verdict=report.counts.verdict)
         return np.array([*found, *(getattr(margins, key) for key in _KEYS)])
 
     now = figures(point)
@@ -436,7 +436,7 @@ class StabilityReport:
     @cached_property
     def margins(self) -> Margins:
         """Of all flows or signals together, with every frequency: found when first read."""
-        return margins_of(self.open, verdict=(self.stable, self.unstable))
+        return margins_of(self.open, verdict=self.counts.verdict)
 
     @property
     def gain_margin(self) -> float:
@@ -502,7 +502,7 @@ class StabilityReport:
         point, k = with_alone(self.point, name)
         loop = cut(point, k)
         alone = LinearNetwork.of(point, wire(point, loop, k))
-        return margins_of(alone, k if loop == "open" else None, (self.stable, self.unstable))
+        return margins_of(alone, k if loop == "open" else None, self.counts.verdict)
 
     def eigenloci(
         self,

@@ -10,7 +10,7 @@ from fluidcc.base.arguments import explained, number, shown, whole
 from fluidcc.base.colours import BLACK, GREY, RED, colour
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.numerics.linear.dlti import DelayLTI
-from fluidcc.numerics.linear.margins import EigenLoci, Margins, eigenloci, margins
+from fluidcc.numerics.linear.margins import Closed, EigenLoci, Margins, eigenloci, margins
 from fluidcc.plotting.common import axes_for, finish
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _loop(
             found = of.margins()  # refuses one that is not square
             title = found.verdict
         except (Unsupported, Undecided):  # the loci are there all the same
-            found, title = margins(of, verdict=(False, 0)), "stability not settled"
+            found, title = margins(of, verdict=Closed(False, 0)), "stability not settled"
         return eigenloci(of, low, high, SMOOTH), found, title
     report = _report(of)
     return report.eigenloci(low, high, at, SMOOTH), report.margins, _verdict(report)

@@ -137,6 +137,26 @@ def test_windows_at_their_bound_leave_a_clock_alone(capacity: float) -> None:
     np.testing.assert_allclose(report.closed.roots(count=5), alone, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("law", [fc.Vegas, Toward])
+def test_what_leads_to_roots_at_zero_that_are_left_out_is_no_margin(law: Any) -> None:
+    """Of Vegas, I + L vanishes with the frequency; what counts is the least singular value beyond
+    its first turn, as a fine grid has it. Of the other law it stays near to 1.
+    """
+    other = law(**{str(next(iter(law.params))): 2.5})
+    net = fc.dumbbell([law, other], {"capacity": 3e6}, rtt="50 ms")
+    report = _judged(net) if law is Toward else fc.stability(net)
+    assert report.stable
+    assert report.counts.gone
+    omega = np.linspace(0.02, 500.0, 200_000)
+    back = np.eye(2) + np.moveaxis(report.open.frequency_response(omega), -1, 0)
+    size = np.linalg.svd(back, compute_uv=False)[:, -1]
+    least = size[np.flatnonzero(np.diff(size) < 0)[0] :].min()
+    assert (size[0] < 0.2 * least) == (law is fc.Vegas)
+    m = report.margins
+    assert m.modulus == pytest.approx(least, rel=1e-3) == pytest.approx(1 / m.ms, rel=1e-3)
+    assert m.gain_down == 0 < m.modulus < 1 - 1 / m.gain
+
+
 def test_a_fold_is_marginal_and_no_continuum() -> None:
     net = fc.dumbbell([Fold], {"capacity": 3e6, "delay": 0.025})
     with pytest.warns(FluidccWarning, match="no flow is connected to a saturated link"):

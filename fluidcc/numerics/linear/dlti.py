@@ -16,7 +16,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import in_html
 from fluidcc.numerics.linear import exchange
 from fluidcc.numerics.linear.count import RootCount, counted
-from fluidcc.numerics.linear.margins import Margins, margins, verdict_of
+from fluidcc.numerics.linear.margins import Closed, Margins, margins, verdict_of
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.respond import Drive, respond
 from fluidcc.numerics.linear.roots import Searches
@@ -350,8 +350,8 @@ class DelayLTI:
         choice(at, "at", ("ports", "delays"))
         return margins(self if at == "ports" else self._at_delays(), channel)
 
-    def _closed_verdict(self) -> tuple[bool, int]:
-        """Whether the loop closed by ``u = -y`` is stable, and its roots right of the axis."""
+    def _closed_verdict(self) -> Closed:
+        """The verdict on the loop closed by ``u = -y``."""
         return verdict_of(self._entries, self._exact)
 
     def step(self, t: ArrayLike) -> Matrix:

@@ -5,7 +5,7 @@ values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,16 @@ OF_THE_LOOP = (
     "phase_crossover_down",
 )  # fmt: skip
 """Of these, what an unstable loop has too; all others are NaN then."""
+
+
+class Closed(NamedTuple):
+    """What is known of the closed loop: whether it is stable, how many roots it has right of the
+    axis, and whether it has roots at zero that this leaves out.
+    """
+
+    stable: Any
+    unstable: Any
+    drifts: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +88,9 @@ class Margins(InTable):
         L)``.
     ms, mt : float
         Peaks of the largest singular value of the sensitivity ``(I + L)^-1`` and of ``L (I +
-        L)^-1``.
+        L)^-1``. Where the verdict leaves out roots at zero, as of a continuum of equilibria, these
+        grow without limit as the frequency falls; so does not count what they are before they first
+        turn. NaN where ``L (I + L)^-1`` never does.
     crossover : float
         Frequency at which an eigenlocus has modulus one, the one at which the phase margin is read
         [rad/s]; NaN if none has.
@@ -161,13 +173,13 @@ def _where(stable: Any, value: Any) -> Any:
     return np.where(stable, value, np.nan) if np.ndim(stable) else value if stable else np.nan
 
 
-def _margins(read: Any, every: Floats, stable: Any, unstable: Any) -> Margins:
+def _margins(read: Any, every: Floats, closed: Closed) -> Margins:
     """Margins of what was read off, without those that a loop which is not stable has not."""
     found = {
-        name: value if name in OF_THE_LOOP else _where(stable, value)
+        name: value if name in OF_THE_LOOP else _where(closed.stable, value)
         for name, value in zip(READ, read, strict=True)
     }
-    return Margins(stable=stable, unstable=unstable, **found, crossovers=every)
+    return Margins(closed.stable, closed.unstable, **found, crossovers=every)
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,9 +194,7 @@ class EigenLoci(InTable):
     _shown = ("omega [rad/s]", "value")
 
 
-def margins(
-    loop: Any, channel: str | int | None = None, verdict: tuple[bool, int] | None = None
-) -> Margins:
+def margins(loop: Any, channel: str | int | None = None, verdict: Closed | None = None) -> Margins:
     """Margins of the open loop `loop` under negative unity feedback.
 
     Parameters
@@ -194,9 +204,8 @@ def margins(
     channel : str or int, optional
         A named input: margins of its own scalar loop, with all others closed. All channels together
         without it.
-    verdict : (bool, int), optional
-        Whether the closed loop is stable, and how many roots it has right of the axis, where that
-        is known.
+    verdict : Closed, optional
+        Of the closed loop, where that is known.
 
     Raises
     ------
@@ -211,17 +220,17 @@ def margins(
         raise InvalidInput(
             f"a return ratio is square, here {loop.n_outputs} outputs and {loop.n_inputs} inputs"
         )
-    stable, unstable = loop._closed_verdict() if verdict is None else verdict
+    verdict = loop._closed_verdict() if verdict is None else verdict
     if channel is not None:
         loop = one_channel(loop, channel)
-    found, every = _judged(loop.pencil)
-    return _margins(found[0].tolist(), np.sort(every), stable, unstable)
+    found, every = _judged(loop.pencil, verdict.drifts)
+    return _margins(found[0].tolist(), np.sort(every), verdict)
 
 
-def verdict_of(of: Entries, exact: bool) -> tuple[bool, int]:
-    """Whether a loop is stable under negative unity feedback, and its roots right of the axis."""
+def verdict_of(of: Entries, exact: bool) -> Closed:
+    """The verdict on a loop under negative unity feedback."""
     found = counted(Searches(of.closed(), exact))
-    return found.stable, found.unstable
+    return Closed(found.stable, found.unstable)
 
 
 def margins_of_stack(of: Entries, unstable: Floats) -> Margins:
@@ -234,12 +243,12 @@ def margins_of_stack(of: Entries, unstable: Floats) -> Margins:
     found = np.empty((MARGINS, len(of.value)))
     for rows, pencil in pencils(of):
         found[:, rows] = _judged(pencil)[0].T
-    return _margins(found, np.empty(0), unstable == 0, unstable)
+    return _margins(found, np.empty(0), Closed(unstable == 0, unstable))
 
 
-def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
+def _judged(pencil: Pencil, drifts: bool = False) -> tuple[Floats, Floats]:
     """What is read off each system in the order of `READ`, and the crossovers of the last one."""
-    parts = pencil.table, *pencil.outlook, pencil.ports[0], pencil.times
+    parts = pencil.table, *pencil.outlook, pencil.ports[0], pencil.times, drifts
     found: tuple[Floats, Floats] = judge(pencil.loop, *parts)
     return found
 

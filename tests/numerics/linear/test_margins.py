@@ -12,7 +12,7 @@ from scipy.optimize import brentq, linear_sum_assignment
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.loci import assign
-from fluidcc.numerics.linear.margins import eigenloci
+from fluidcc.numerics.linear.margins import Closed, eigenloci
 from fluidcc.numerics.linear.margins import margins as margins_of
 
 transfer = fc.DelayLTI.transfer
@@ -27,7 +27,7 @@ CASES = {
 
 def margins(loop: fc.DelayLTI, channel: Any = None) -> Any:
     """What is read off any loop, as of a stable one."""
-    return margins_of(loop, channel, (True, 0))
+    return margins_of(loop, channel, Closed(True, 0))
 
 
 def network(seed: int, flows: int = 3, links: int = 1) -> fc.DelayLTI:

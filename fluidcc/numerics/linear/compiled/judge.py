@@ -45,13 +45,13 @@ class Found(NamedTuple):
 
 
 @njit()
-def search(loop, grid, kinds):  # type: ignore[no-untyped-def]
-    """All of the first so many kinds."""
+def search(loop, grid, kinds, begin):  # type: ignore[no-untyped-def]
+    """All of the first so many kinds; extrema count from the points `begin` on."""
     points, rank = grid.value.shape
     room = 4 * points * rank
     found = Found(np.empty(room, np.int64), np.empty(room), np.empty(room, np.complex128))
     values, rates = np.empty(rank, np.complex128), np.empty(rank, np.complex128)
-    count = _fill(loop, grid, kinds, _limits(grid), values, rates, np.empty(4), found)
+    count = _fill(loop, grid, kinds, _limits(grid, begin), values, rates, np.empty(4), found)
     return Found(found.kind[:count], found.omega[:count], found.value[:count])
 
 
@@ -104,14 +104,9 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
 
 
 @njit(counted=False)
-def _limits(grid):  # type: ignore[no-untyped-def]
+def _limits(grid, begin):  # type: ignore[no-untyped-def]
     """Above which a least singular value, and one over a largest one, is no candidate."""
-    lowest, highest = np.inf, -np.inf
-    for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
-        if grid.edge[i, 0] < lowest:
-            lowest = grid.edge[i, 0]
-        if grid.edge[i, 2] > highest:
-            highest = grid.edge[i, 2]
+    lowest, _, highest, _ = _worst(grid, begin)
     return lowest * CANDIDATES + 1e-12, CANDIDATES / highest
 
 
@@ -232,6 +227,7 @@ STRONG, SETTLED = 1e7, 1e-5  # loops beyond which, and changes by a decade up to
 STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
 STRONGEST = 1e18
 VAST = 1e12  # factors above this are one over the rounding of parts that cancel
+CLOSE = 1e-6  # to -1, where a locus begins that is there but for rounding
 
 
 @njit(entry=True)
@@ -250,7 +246,7 @@ def followed(whole, real, poles, proper, m, low, high, points):  # type: ignore[
 
 
 @njit(entry=True)
-def judge(whole, table, poles, proper, m, times):  # type: ignore[no-untyped-def]
+def judge(whole, table, poles, proper, m, times, drifts):  # type: ignore[no-untyped-def]
     """The margins of every system; of the last, all frequencies of a locus of modulus one.
 
     Parameters
@@ -265,11 +261,13 @@ def judge(whole, table, poles, proper, m, times):  # type: ignore[no-untyped-def
         Number of inputs.
     times : array (systems)
         The unit of time of each [s].
+    drifts : bool
+        Whether roots of the closed loops at zero are left out, and with them what leads to zero.
     """
     out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
         loop = loop_of(whole, table[k], m)
-        best, every = _margins(loop, outlook(poles[k], proper, whole, table[k]))
+        best, every = _margins(loop, outlook(poles[k], proper, whole, table[k]), drifts)
         for i in range(len(best)):
             out[k, i] = best[i] / times[k] if i >= FREQUENCIES else best[i]
         out[k, DELAY] *= times[k]
@@ -277,30 +275,32 @@ def judge(whole, table, poles, proper, m, times):  # type: ignore[no-untyped-def
 
 
 @njit()
-def _margins(loop, ahead):  # type: ignore[no-untyped-def]
+def _margins(loop, ahead, drifts):  # type: ignore[no-untyped-def]
     """The margins of one system in its unit of time, and the frequencies of a modulus of one."""
     end = reach(loop, ahead.high, 1.0, ahead.most)
     grid = trace(loop, beginning(loop, ahead.low), end, ahead.swings, 1.0)
-    found, rank = search(loop, grid, KINDS), grid.value.shape[1]
+    begin = (_turned(grid, 0, 1.0), _turned(grid, 2, -1.0)) if drifts else (0, 0)
+    found, rank = search(loop, grid, KINDS, begin), grid.value.shape[1]
     still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
-    modulus, modulus_at, mt, mt_at = _best(grid, found)
+    best = _best(grid, found, begin)
+    begun = grid.omega[begin[0]] if begin[0] < len(grid.omega) else np.inf
     for k in range(len(found.kind)):  # a distance to -1 that is read there is no less
-        if found.kind[k] in (CIRCLE, AXIS) and abs(1 + found.value[k]) < modulus:
+        if found.kind[k] in (CIRCLE, AXIS) and abs(1 + found.value[k]) < best[0]:
             at_point(loop, complex(0.0, found.omega[k]), LEAST, still, rates, edge)
-            modulus, modulus_at = edge[0], found.omega[k]
-    at = _towards_rest(loop, grid, still, rates, edge)
-    if edge[0] < modulus:
-        modulus, modulus_at = edge[0], at
-    if edge[2] > mt:
-        mt, mt_at = edge[2], at
+            if found.omega[k] >= begun:
+                best = edge[0], found.omega[k], best[2], best[3]
+    at, rests = _towards_rest(loop, grid, still, rates, edge), begin[0] == 0 == begin[1]
+    if rests:
+        best = _worse(best, edge, at)
     at_point(loop, 0j, BOTH, still, rates, edge)
     size = norm(loop)
-    if np.isfinite(size) and edge[0] < modulus:
-        modulus, modulus_at = edge[0], 0.0
-    if np.isfinite(size) and edge[2] > mt:
-        mt, mt_at = edge[2], 0.0
+    if np.isfinite(size) and rests:
+        best = _worse(best, edge, 0.0)
+    modulus, modulus_at, mt, mt_at = best
     if ahead.modulus < modulus:
         modulus, modulus_at = ahead.modulus, np.inf
+    if drifts:  # loci that begin at -1
+        still = still[np.abs(1 + still) > CLOSE]
     gain = _gains(found, still if size < ENDLESS else still[:0])
     up, up_at, down, down_at = _if_stronger(loop, ahead, grid, end, gain)
     if up > VAST:
@@ -312,11 +312,13 @@ def _margins(loop, ahead):  # type: ignore[no-untyped-def]
     if _lost(grid):
         up = down = nearest = phase = delay = lag = lead = np.nan
     ms = 1 / max(modulus, np.finfo(np.float64).tiny)
-    best = (
+    if not np.isfinite(mt):
+        mt = np.nan
+    read = (
         up, down, nearest, phase, delay, modulus, ms, mt, lag, lead,
         phase_at, up_at, down_at, delay_at, modulus_at, mt_at,
     )  # fmt: skip
-    return best, found.omega[found.kind == CIRCLE]
+    return read, found.omega[found.kind == CIRCLE]
 
 
 @njit(counted=False)
@@ -358,7 +360,7 @@ def _if_stronger(loop, ahead, grid, end, gain):  # type: ignore[no-untyped-def]
         factor *= STRONGER
         end = reach(loop, end, factor, ahead.far)
         grid = trace(loop, begin, end, ahead.swings, factor)
-        more = _gains(search(loop, grid, AXIS + 1), none)
+        more = _gains(search(loop, grid, AXIS + 1, (0, 0)), none)
         if more[0] < gain[0]:
             gain = (more[0], more[1], gain[2], gain[3])
     return gain
@@ -377,22 +379,52 @@ def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
 
 
 @njit(counted=False)
-def _best(grid, found):  # type: ignore[no-untyped-def]
-    """The least and the largest singular value, each with its frequency, on the grid and between
-    its points.
+def _turned(grid, column, power):  # type: ignore[no-untyped-def]
+    """The point from which on a singular value counts: where it first turns, if before that it is
+    as that power of the frequency.
     """
+    size, rise = grid.edge[:, column], grid.edge[:, column + 1]
+    if not abs(grid.omega[0] * rise[0] - power * size[0]) < 0.5 * size[0]:
+        return 0
+    for i in range(len(size)):
+        if power * rise[i] < 0:
+            return i
+    return len(size)
+
+
+@njit(counted=False)
+def _worst(grid, begin):  # type: ignore[no-untyped-def]
+    """The least and the largest singular value, each with its frequency, from two points on."""
     least, least_at, most, most_at = np.inf, np.nan, -np.inf, np.nan
     for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
-        if grid.edge[i, 0] < least:
+        if i >= begin[0] and grid.edge[i, 0] < least:
             least, least_at = grid.edge[i, 0], grid.omega[i]
-        if grid.edge[i, 2] > most:
+        if i >= begin[1] and grid.edge[i, 2] > most:
             most, most_at = grid.edge[i, 2], grid.omega[i]
+    return least, least_at, most, most_at
+
+
+@njit(counted=False)
+def _best(grid, found, begin):  # type: ignore[no-untyped-def]
+    """The same with what is between the points."""
+    least, least_at, most, most_at = _worst(grid, begin)
     for k in range(len(found.kind)):
         size = found.value[k].real
         if found.kind[k] == LOWEST and size < least:
             least, least_at = size, found.omega[k]
         if found.kind[k] == HIGHEST and size > most:
             most, most_at = size, found.omega[k]
+    return least, least_at, most, most_at
+
+
+@njit(counted=False)
+def _worse(best, edge, omega):  # type: ignore[no-untyped-def]
+    """The same with the singular values at one frequency."""
+    least, least_at, most, most_at = best
+    if edge[0] < least:
+        least, least_at = edge[0], omega
+    if edge[2] > most:
+        most, most_at = edge[2], omega
     return least, least_at, most, most_at
 
 
