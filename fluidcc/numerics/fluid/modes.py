@@ -108,7 +108,7 @@ def _switch_event(run: s.State, k: int, h: float, tol: float, enough: float) -> 
     oz, scratch, last = run.stage, run.scratch, run.n_records
     a, b = 0.0, 1.0
     fb = g[0]
-    dense(run, 0.0, oz, h)
+    dense(run, 0.0, oz)
     evaluate(run, run.t, oz, scratch, -1, 1, last, 1)
     fa = g[0]
     if (fa > 0.0) == (fb > 0.0):
@@ -126,7 +126,7 @@ def _switch_event(run: s.State, k: int, h: float, tol: float, enough: float) -> 
             m = min(max(m, a + 0.5 * fine), b - 0.5 * fine)
         if not a < m < b:
             m = 0.5 * (a + b)
-        dense(run, m, oz, h)
+        dense(run, m, oz)
         evaluate(run, run.t + m * h, oz, scratch, -1, 0, last, 1)
         fm = g[0]
         if (fm > 0.0) == (
@@ -199,7 +199,7 @@ def _switches_at(run: s.State, u: float, values: s.Floats) -> None:
     if u <= 0.0:
         clear(values, run.n_switches)
         return
-    dense(run, u, run.stage, run.h)
+    dense(run, u, run.stage)
     evaluate(run, run.t + u * run.h, run.stage, run.scratch, -1, 0, run.n_records, 1)
     copy(values, run.switch_value, run.n_switches)
 

@@ -20,11 +20,9 @@ from .breaking_points import finish
 from .reads import (
     acted_of,
     area,
-    entered,
     keep,
     link_of,
     lost,
-    near,
     quartic,
     read_list,
     record_of,
@@ -49,10 +47,7 @@ def sample_step(run: s.State, final: bool) -> None:
         first = run.class_sample[k]
         j = _first_sample(run, first, end - shift)
         if j > first:
-            if run.path_start[k + 1] - run.path_start[k] == 1:
-                _path_of_one_link(run, k, first, j, shift)
-            else:
-                _path(run, k, first, j, shift)
+            _path(run, k, first, j, shift)
             for m in range(run.class_flow_start[k], run.class_flow_start[k + 1]):
                 _flow(run, run.class_flow[m], first, j, shift)
             run.class_sample[k] = j
@@ -136,18 +131,6 @@ def _flow(run: s.State, i: int, first: int, end: int, shift: float) -> None:
 
 
 @njit(**_FAST)
-def _row(run: s.State, k: int) -> tuple[s.Floats, int]:
-    """Return where the first row of class `k` begins, and how far it is to the next."""
-    return at(run.samples, (run.n_flows + k) * run.n_samples), run.n_classes * run.n_samples
-
-
-@njit(**_FAST)
-def _constant(run: s.State, k: int, shift: float) -> float:
-    """Return the part of the delay of class `k` that its queues do not change."""
-    return shift + (run.class_delay[k] if run.frozen else -run.class_lag[k])
-
-
-@njit(**_FAST)
 def _path(run: s.State, k: int, first: int, end: int, shift: float) -> None:
     """Take samples `first` to `end` of the delay, loss, marks and price of class `k`, by the read
     nodes of its path.
@@ -155,8 +138,10 @@ def _path(run: s.State, k: int, first: int, end: int, shift: float) -> None:
     path = run.path_start[k]
     count, nodes = run.path_start[k + 1] - path, at(run.path_node, path)
     leaf, ts = nodes[count - 1], run.sample_time
-    row, step = _row(run, k)
-    constant, cursors = _constant(run, k, shift), run.cursor_start  # of the start of the step
+    row, step = at(run.samples, (run.n_flows + k) * run.n_samples), run.n_classes * run.n_samples
+    # the part of the delay that queues do not change
+    constant = shift + (run.class_delay[k] if run.frozen else -run.class_lag[k])
+    cursors = run.cursor_start  # of the start of the step
     for j in range(first, end):
         now = ts[j] + shift
         read_list(run, nodes, count, cursors, now, 1, run.n_records)
@@ -208,43 +193,6 @@ def _apart(
     let_in = quartic(at(block, s.LY), u)
     through = share(let_in, quartic(acted_of(run, record, run.acting[link]), u))
     return through, min(both / through, 1.0) if through > 0.0 else 1.0
-
-
-@njit(**_FAST)
-def _path_of_one_link(run: s.State, k: int, first: int, end: int, shift: float) -> None:
-    """Do the same for a path of one link, much quicker."""
-    leaf = run.path_node[run.path_start[k]]
-    link, cursor = run.node_link[leaf], run.cursor_start[leaf]
-    nrec, frozen = run.n_records, run.frozen > 0
-    of = -1 if frozen else link
-    thins = run.marking > 0 or run.pricing > 0 or run.lossy > 0
-    row, step = _row(run, k)
-    constant, off, c = _constant(run, k, shift), run.node_offset[leaf], run.capacity[link]
-    r, low, high = run.ring, 0.0, -np.inf
-    for j in range(first, end):
-        now = run.sample_time[j] + shift
-        sought, tol = now - off, resolution(run, now)  # a time, or an amount of work
-        if not frozen:
-            sought, c = work(run, link, sought, tol)
-            tol *= c
-        # of two records that meet here, the later one
-        cursor, r, low, high = near(run, of, cursor, r, low, high, sought + tol, 0.0, nrec)
-        b = link_of(r, link)
-        u, theta = entered(r, b, sought, frozen)
-        delay = quartic(b, u) / b[s.LC] if frozen else now - theta
-        row[s.SDELAY * step + j] = constant + delay
-        row[s.SLOSS * step + j] = 0.0
-        row[s.SMARK * step + j] = 0.0
-        row[s.SEITHER * step + j] = 0.0
-        if thins:
-            kept = keep(b, quartic(at(b, s.LY), u), c, run.buffer[link])
-            through, unmarked = 1.0, 1.0
-            if run.marking > 0:
-                through, unmarked = _apart(run, link, r, b, u)
-            row[s.SLOSS * step + j] = 1.0 - kept * through
-            row[s.SMARK * step + j] = 1.0 - unmarked
-            row[s.SEITHER * step + j] = 1.0 - kept * through * unmarked
-            row[s.SPRICE * step + j] = quartic(at(b, s.LPRICE), u)
 
 
 # --- links ----------------------------------------------------------------------------------------

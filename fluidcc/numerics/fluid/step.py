@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.numerics.layout import at, copy
+from fluidcc.numerics.layout import at, clear, copy
 
 from ..compiling import njit
 from ..fluid import state as s
@@ -36,52 +36,39 @@ def _error_norm(run: s.State, n: int, values: s.Floats) -> float:
     return worst
 
 
-@njit()
-def _combine(run: s.State, row: int, target: s.Floats, h: float) -> None:
-    """State of stage `row`. Spelled out stage by stage, so that the loops over the states are
-    vectorised.
-    """
-    n, y, k0 = run.n_states, run.y, run.slopes
-    k1, k2, k3, k4, k5 = at(k0, n), at(k0, 2 * n), at(k0, 3 * n), at(k0, 4 * n), at(k0, 5 * n)
-    a, b, c = h * _A[row, 0], h * _A[row, 1], h * _A[row, 2]
-    d, e, f = h * _A[row, 3], h * _A[row, 4], h * _A[row, 5]
-    if row == 1:
-        for i in range(n):
-            target[i] = y[i] + a * k0[i]
-    elif row == 2:
-        for i in range(n):
-            target[i] = y[i] + (a * k0[i] + b * k1[i])
-    elif row == 3:
-        for i in range(n):
-            target[i] = y[i] + (a * k0[i] + b * k1[i] + c * k2[i])
-    elif row == 4:
-        for i in range(n):
-            target[i] = y[i] + (a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i])
-    elif row == 5:
-        for i in range(n):
-            target[i] = y[i] + (a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i] + e * k4[i])
-    else:
-        for i in range(n):
-            target[i] = y[i] + (
-                a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i] + e * k4[i] + f * k5[i]
-            )
+@njit(forceinline=True)
+def _add(target: s.Floats, weight: float, slopes: s.Floats, n: int) -> None:
+    for i in range(n):
+        target[i] += weight * slopes[i]
 
 
 @njit(forceinline=True)
-def _weight(stage: int, u: float, h: float) -> float:
-    return h * rise(_P[stage, 0], _P[stage, 1], _P[stage, 2], _P[stage, 3], u)
+def _from_start(run: s.State, target: s.Floats, h: float) -> None:
+    """Turn a mean slope into the states that it leads to in `h`."""
+    y = run.y
+    for i in range(run.n_states):
+        target[i] = y[i] + h * target[i]
 
 
 @njit()
-def dense(run: s.State, u: float, target: s.Floats, h: float) -> None:
-    n, y, k0 = run.n_states, run.y, run.slopes
-    k1, k2, k3 = at(k0, n), at(k0, 2 * n), at(k0, 3 * n)
-    k4, k5, k6 = at(k0, 4 * n), at(k0, 5 * n), at(k0, 6 * n)
-    a, b, c, d = _weight(0, u, h), _weight(1, u, h), _weight(2, u, h), _weight(3, u, h)
-    e, f, g = _weight(4, u, h), _weight(5, u, h), _weight(6, u, h)
-    for i in range(n):
-        early = a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i]
-        target[i] = y[i] + (early + (e * k4[i] + f * k5[i] + g * k6[i]))
+def _stage(run: s.State, row: int, target: s.Floats) -> None:
+    """State of stage `row`; the slopes of later ones may be anything."""
+    n = run.n_states
+    clear(target, n)
+    for j in range(row):
+        _add(target, _A[row, j], at(run.slopes, j * n), n)
+    _from_start(run, target, run.h)
+
+
+@njit()
+def dense(run: s.State, u: float, target: s.Floats) -> None:
+    """States at `u` of the step, on its dense output."""
+    n = run.n_states
+    clear(target, n)
+    for j in range(7):
+        weight = rise(_P[j, 0], _P[j, 1], _P[j, 2], _P[j, 3], u)
+        _add(target, weight, at(run.slopes, j * n), n)
+    _from_start(run, target, run.h)
 
 
 @njit(cache=False, forceinline=True)
@@ -128,9 +115,9 @@ def _pass(run: s.State) -> int:
     copy(run.cursor, run.cursor_start, nn)
     inside = 0
     for k in range(1, 6):
-        _combine(run, k, run.stage, h)
+        _stage(run, k, run.stage)
         inside |= evaluate(run, t + _C[k] * h, run.stage, at(ok, k * n), k, 0, nrec, 0)
-    _combine(run, 6, oy1, h)
+    _stage(run, 6, oy1)
     inside |= evaluate(run, t + h, oy1, at(ok, 6 * n), 6, 0, nrec, 1)
     keep_node(run, 4)
     reach = t
@@ -176,16 +163,15 @@ def _nodes(run: s.State, t: float, h: float, last: int) -> None:
     copy(run.cursor, run.cursor_start, run.n_nodes)
     for node in range(1, 4):
         u = 0.25 * node
-        dense(run, u, run.stage, h)
+        dense(run, u, run.stage)
         evaluate(run, t + u * h, run.stage, run.scratch, -1, 0, last, 0)
         keep_node(run, node)
 
 
 @njit(**_INLINE)
 def _error(run: s.State, n: int) -> None:
-    k, error, h = run.slopes, run.stage, run.h
-    for i in range(n):
-        early = _E[0] * k[i] + _E[1] * k[n + i] + _E[2] * k[2 * n + i] + _E[3] * k[3 * n + i]
-        late = _E[4] * k[4 * n + i] + _E[5] * k[5 * n + i] + _E[6] * k[6 * n + i]
-        error[i] = h * (early + late)
+    error = run.stage
+    clear(error, n)
+    for j in range(7):
+        _add(error, run.h * _E[j], at(run.slopes, j * n), n)
     run.error = _error_norm(run, n, error)
