@@ -24,6 +24,7 @@ from fluidcc.laws.steady import trackers
 from fluidcc.network.network import Network
 from fluidcc.network.specs import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import state as s
+from fluidcc.numerics.fluid.accounts import sent
 from fluidcc.numerics.fluid.entry import resume
 from fluidcc.simulation.layout import Layout, begun, lay_out
 from fluidcc.simulation.workspace import Workspace
@@ -32,7 +33,7 @@ from fluidcc.symbols import packet, plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-_VERSION = 8  # of what is written down
+_VERSION = 9  # of what is written down
 _CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
 Array = NDArray[Any]
 
@@ -298,8 +299,8 @@ class FinalState:
                     f"the {kind} are in another order than in the run of restart; give them as "
                     f"there: {', '.join(order)}"
                 )
-        while int(space.state.heap_size) < 2 * len(self.arrays["landing_time"]):
-            space.grow_heap()
+        while int(space.state.landing_room) < 2 * len(self.arrays["landing_time"]):
+            space.grow_landings()
         records = self.arrays["records"].reshape(-1, at.record_size)
         count = len(records)
         while int(space.state.ring_mask) < count + 2 and space.grow_ring():
@@ -389,26 +390,10 @@ def _in_flight(at: Layout, before: FinalState) -> dict[str, float]:
     )  # fmt: skip
     before.place(space)
     resume(space.state, before.time, before.about["step"])
-    heard = space.state.entry_time  # when that was sent of which a class hears now
-    leaves = space.state.leaf
-    records = before.arrays["records"].reshape(-1, at.record_size)
+    state, last = space.state, len(before.arrays["records"]) // at.record_size - 1
+    heard = state.entry_time[state.leaf[: len(at.classes)]]  # when that was sent which is heard now
     return {
-        f.name: _integral(
-            records, records[:, at.rate_place(len(at.aggregates) + slot) :][:, :5],
-            float(heard[leaves[k]]), before.time,
-        )
+        f.name: sent(state, slot, last, float(heard[k]), before.time)
         for f, slot, k in zip(at.flows, at.own_rate, at.flow_class, strict=True)
         if slot >= 0
-    }  # fmt: skip
-
-
-def _integral(
-    head: NDArray[np.float64], quartics: NDArray[np.float64], since: float, until: float
-) -> float:
-    """Of the quartics (records, 5), each from its record's time to that of the next one."""
-    begin = head[:, s.RT0]
-    edges = np.clip([begin, np.append(begin[1:], until)], since, until)
-    low, high = (edges - begin) * head[:, s.RINVH]
-    powers = np.arange(1, quartics.shape[1] + 1)
-    rises = (high[:, None] ** powers - low[:, None] ** powers) / powers
-    return float(np.sum(head[:, s.RH] * np.sum(quartics * rises, axis=1)))
+    }

@@ -390,8 +390,8 @@ def _drive(
         if code == s.GROW_RING:
             if not space.grow_ring():
                 raise _too_many_steps(space)
-        elif code == s.GROW_HEAP:
-            space.grow_heap()
+        elif code == s.GROW_LANDINGS:
+            space.grow_landings()
         elif code == s.DRAIN:
             continue
         elif code == s.PAUSED:

@@ -31,7 +31,7 @@ from fluidcc.simulation.tables import (
 )
 from fluidcc.symbols import plain
 
-RING, HEAP = 64, 1024  # records and landings at first; both grow
+RING, LANDINGS = 64, 1024  # records and landings at first; both grow
 # that a ring may have: beyond them a run would fill the memory
 MOST_RECORDS, MOST_NUMBERS = 2**19, 2**29
 LOG = 4096  # jumps, ticks and breaking points between two visits of Python
@@ -214,7 +214,7 @@ class Workspace(Arrays):
             self.rooms(names.split(), size)
 
     def _pools(self, times: NDArray[np.float64]) -> None:
-        """What is read and written while running; the heap and the ring stand last, since they
+        """What is read and written while running; the landings and the ring stand last, as they
         grow.
         """
         at = self.at
@@ -222,8 +222,8 @@ class Workspace(Arrays):
         self.room("samples", sample_rows(at) * len(times), math.nan)
         self.room("initial", at.n_states)
         self.room("y", at.n_states)
-        size = HEAP + (16 * len(at.classes) if at.hybrid else 0)
-        self.set(heap_size=size, ring_mask=RING - 1)
+        size = LANDINGS + (16 * len(at.classes) if at.hybrid else 0)
+        self.set(landing_room=size, ring_mask=RING - 1)
         self.room("landing_time", size)
         self.room("landing", 3 * size)
         self.room("ring", RING * at.record_size)
@@ -315,13 +315,9 @@ class Workspace(Arrays):
 
     def finite(self) -> bool:
         """Whether all samples of what flows and links show are finite."""
-        at, nf, nc, nl = self.at, len(self.at.flows), len(self.at.classes), len(self.at.links)
-        known = self.rows(0, sample_rows(at) - at.n_states - 1)
-        fine: Any = np.isfinite(known).all(axis=1)
-        if not at.pricing:  # prices are not sampled
-            fine[nf + s.SPRICE * nc :][:nc] = True
-            fine[nf + s.SCLASSROWS * nc + s.SLPRICE * nl :][:nl] = True
-        return bool(fine.all())
+        at = self.at  # prices, the last of them, are not sampled where there are none
+        rest = at.n_states + 1 + (0 if at.pricing else len(at.links))
+        return bool(np.isfinite(self.rows(0, sample_rows(at) - rest)).all())
 
     def drain_log(self) -> None:
         """Take over what has been logged, so that there is room for more."""
@@ -342,9 +338,9 @@ class Workspace(Arrays):
         state.ring_mask = 2 * size - 1
         return True
 
-    def grow_heap(self) -> None:
-        """Move the heap to a place twice as large: the end of `I` and, in `F`, before the ring."""
-        state, size, ring = self.state, int(self.state.heap_size), self.state.start("ring")
+    def grow_landings(self) -> None:
+        """Move the landings to a place twice as large: the end of `I`, and before the ring."""
+        state, size, ring = self.state, int(self.state.landing_room), self.state.start("ring")
         times = np.concatenate([state.landing_time[:size], np.zeros(size)])
         entries = [state.landing[: 3 * size], np.zeros(3 * size, dtype=np.int64)]
         self.F = np.concatenate([self.F[:ring], times, self.F[ring:]])
@@ -352,7 +348,7 @@ class Workspace(Arrays):
         self.I = np.concatenate([self.I, *entries])
         for name, start in (("landing_time", ring), ("ring", ring + 2 * size), ("landing", where)):
             self.I[s.PLACES[name][1]] = start
-        self.state.heap_size = 2 * size
+        self.state.landing_room = 2 * size
 
 
 def sample_rows(at: Layout) -> int:

@@ -341,13 +341,15 @@ def statistic(
     if kind in ("min", "max"):
         return np.min(values, axis=1) if kind == "min" else np.max(values, axis=1)
     gaps = (times[1:] - times[:-1]) / (times[-1] - times[0])
-    weights = 0.5 * (np.append(gaps, 0.0) + np.append(0.0, gaps))
+    weights = np.zeros(len(times))
+    weights[:-1] = 0.5 * gaps
+    weights[1:] += 0.5 * gaps
     mean = values @ weights
     if kind == "mean":
         return mean
-    off = values - mean[:, None]
-    rise = off[:, 1:] - off[:, :-1]  # a straight line's square is less than at its ends by that
-    return np.sqrt((off * off) @ weights - (rise * rise) @ gaps / 6.0)
+    off = values - mean[:, None]  # the square of a line from a to b is (a^2 + ab + b^2)/3 long
+    ends = np.einsum("ij,ij,j->i", off, off, weights)
+    return np.sqrt((2 * ends + np.einsum("ij,ij,j->i", off[:, :-1], off[:, 1:], gaps)) / 3)
 
 
 _READ = {

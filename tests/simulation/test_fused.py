@@ -115,7 +115,7 @@ def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tu
 
 def parts(space: Workspace) -> dict[str, slice]:
     """The arrays inside F that a step may write, by name."""
-    # heap and ring move when they grow: sort by place
+    # landings and ring move when they grow: sort by place
     names = (name for name, (kind, _) in s.PLACES.items() if kind == "Floats")
     places = sorted((space.state.start(name), name) for name in names)
     ends = [place for place, _ in places[1:]] + [len(space.F)]

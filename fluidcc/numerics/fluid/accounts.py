@@ -35,8 +35,8 @@ def keep_heard(run: s.State) -> None:
         run.heard[k] = max(run.entry_time[run.leaf[k]], run.heard[run.n_classes + k])
 
 
-@njit()
-def _sent(run: s.State, slot: int, record: int, since: float, until: float) -> float:
+@njit(entry=True)
+def sent(run: s.State, slot: int, record: int, since: float, until: float) -> float:
     """What a flow that reads its own rate has sent between two times, of which the later one lies
     in `record` [bit].
     """
@@ -71,7 +71,7 @@ def settle(run: s.State) -> bool:
         change = -part[0] * (after - before)
         if part[1] != 0.0:
             record = run.cursor[leaf]
-            change -= part[1] * _sent(run, run.own_rate[flow], record, before, after)
+            change -= part[1] * sent(run, run.own_rate[flow], record, before, after)
         run.y[row[1]] = max(run.y[row[1]] + change, part[2])
         for m in range(run.n_switches if run.locate else 0):
             if run.switch_owner[m] == flow and run.switch_rule[m] < 0:

@@ -1,7 +1,7 @@
 """Breaking points: where the solution is not smooth, and where that will be felt next.
 
 With FIFO queues a kink at a link lands explicitly: what enters at xi leaves at D(xi), reaches the
-next link a propagation delay later, and in the end the sources. It is a landing in a heap,
+next link a propagation delay later, and in the end the sources. It is a landing in a list,
 forwarded hop by hop. Each passage through a source makes it smoother by one order, which is a
 generation.
 
@@ -62,57 +62,38 @@ MISSED = 0.012
 SMOOTH = 0.1
 
 
-# --- landings ahead: a heap -----------------------------------------------------------------------
+# --- landings ahead, the earliest first -----------------------------------------------------------
+
+
+@njit()
+def _move(run: s.State, source: int, target: int) -> None:
+    run.landing_time[target] = run.landing_time[source]
+    copy(at(run.landing, 3 * target), at(run.landing, 3 * source), 3)
 
 
 @njit(entry=True)
 def push(run: s.State, time: float, kind: int, index: int, generation: int) -> None:
-    """Put a landing into the heap; when it is full the driver is told to grow it."""
-    n = run.n_landings
-    if n >= run.heap_size:
-        run.code = s.GROW_HEAP
+    """Put a landing where it belongs; when there is no room the driver is told to make some."""
+    k = run.n_landings
+    if k >= run.landing_room:
+        run.code = s.GROW_LANDINGS
         return
-    h, j = run.landing_time, run.landing
-    k = n
-    while k > 0:
-        parent = (k - 1) // 2
-        if h[parent] <= time:
-            break
-        h[k] = h[parent]
-        for m in range(3):
-            j[3 * k + m] = j[3 * parent + m]
-        k = parent
-    h[k] = time
-    j[3 * k] = kind
-    j[3 * k + 1] = index
-    j[3 * k + 2] = generation
-    run.n_landings = n + 1
+    run.n_landings = k + 1
+    while k > 0 and run.landing_time[k - 1] > time:
+        _move(run, k - 1, k)
+        k -= 1
+    run.landing_time[k] = time
+    row = at(run.landing, 3 * k)
+    row[0], row[1], row[2] = kind, index, generation
 
 
 @njit()
 def pop(run: s.State) -> tuple[int, int, int]:
     """Take the earliest landing out: its kind, index and generation."""
-    h, j = run.landing_time, run.landing
-    kind, index, generation = j[0], j[1], j[2]
-    n = run.n_landings - 1
-    run.n_landings = n
-    time = h[n]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= n:
-            break
-        if child + 1 < n and h[child + 1] < h[child]:
-            child += 1
-        if h[child] >= time:
-            break
-        h[k] = h[child]
-        for m in range(3):
-            j[3 * k + m] = j[3 * child + m]
-        k = child
-    h[k] = time
-    for m in range(3):
-        j[3 * k + m] = j[3 * n + m]
+    kind, index, generation = run.landing[0], run.landing[1], run.landing[2]
+    run.n_landings -= 1
+    for k in range(run.n_landings):
+        _move(run, k + 1, k)
     return kind, index, generation
 
 

@@ -306,8 +306,8 @@ def drive(run: s.State, address: int) -> int:
         if run.n_records - run.oldest >= run.ring_mask - 1:
             run.code = s.GROW_RING
             break
-        if run.n_landings > run.heap_size // 2:
-            run.code = s.GROW_HEAP
+        if run.n_landings > run.landing_room // 2:
+            run.code = s.GROW_LANDINGS
             break
         if run.n_logged > run.log_size // 2:
             run.code = s.DRAIN

@@ -59,7 +59,7 @@ class State(Layout):
     most_hops: int  # links over which one of them is followed before a source is reached
     # landings at sources that one breaking point makes before it passes through a source, at most
     spread: int
-    heap_size: int
+    landing_room: int
     log_size: int
     ring_mask: int  # ring size - 1 (the ring size is a power of two)
     budget: int  # steps until the driver pauses
@@ -237,7 +237,7 @@ class State(Layout):
     scheduled: Floats  # 2 x n_scheduled: time, value
     scheduled_kind: Ints  # 2 x n_scheduled: kind, index
     landing_time: Floats
-    landing: Ints  # 3 x heap_size: kind, index, generation
+    landing: Ints  # 3 x landing_room: kind, index, generation
     landed_time: Floats  # n_links + n_classes times of the last landing at a link, at a class
     landed: Ints  # generations of the landings that were handled at that time
     next_start: Ints  # n_links + 1 starts into `next_link`
@@ -314,7 +314,8 @@ UNDECIDED = 2.0  # mode of a switch that is 0 or 1 by its value at the next star
 
 # --- why the driver returned ----------------------------------------------------------------------
 (
-    DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO, PERIOD,
+    DONE, PAUSED, GROW_RING, GROW_LANDINGS, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO,
+    PERIOD,
 ) = range(11)  # fmt: skip
 
 # --- rows of the samples --------------------------------------------------------------------------
