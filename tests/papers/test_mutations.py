@@ -26,6 +26,7 @@ from fluidcc.papers.delay_aimd.runs import coexistence as beside_loss
 from fluidcc.papers.delay_aimd.runs import fig1, fig5, ratchet_run
 from fluidcc.papers.ecf import equations as ecf
 from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
+from fluidcc.papers.fast import equations as fast_rules
 from fluidcc.papers.fast.common import FLOWS, plateaus
 from fluidcc.papers.internet import queues, windows
 from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stability
@@ -111,6 +112,7 @@ EQUATIONS: list[tuple[str, str, Any]] = [
     ("internet.aimd_mean", "aimd_window", square_root_fluid),
     ("internet.friendly_increase", "aimd_window", square_root_fluid),
     ("internet.cubic_mean", "_MEAN", 2 * windows._MEAN),
+    ("fast.pause_length", "THRESHOLD", 2 * fast_rules.THRESHOLD),
     ("internet.power", "_GOODPUT", queues._GOODPUT - queues.f),
     ("internet.goodput_rises", "_GOODPUT", queues._GOODPUT - queues.f),
     ("internet.static_link", "exp", lambda s: s),
@@ -361,6 +363,8 @@ def unqueued(net: Any) -> Any:
     return SimpleNamespace(rate=solve(net).rate, queueing_delay=DataArray([0.0, 0.0]))
 
 
+_BELOW = SimpleNamespace(queueing_delay=np.array([1.9e-5]))
+STILL = SimpleNamespace(period=1e-3, least=_BELOW, most=_BELOW)
 UNFAIR = SimpleNamespace(fairness=0.6, rates=np.array([[2.0], [1.0]]))
 ALIKE = SimpleNamespace(
     rate=DataArray(np.full((2, 2), 5e6), dims=("time", "flow"), coords={"time": [30, 300]})
@@ -668,6 +672,10 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("internet.highspeed_table", {"increase": 2 * windows.increase}, "differs"),
     ("internet.highspeed_response", {"highspeed_window": lambda p: 0.13 / p**0.835}, "differs"),
     ("internet.amplitude", {"_swing": lambda s: s**0.5}, "differs"),
+    ("internet.cycles", {"limit_cycle": lambda _: STILL}, "differs"),
+    ("internet.stable_at_100_ms", {"_margin": lambda _: 10.0}, AS_PRINTED),
+    ("internet.stable_at_100_ms", {"_margin": lambda _: 8.0}, "refuted"),
+    ("internet.classic_rate", {"square_root_window": lambda p: 1.41 / p**0.5}, "differs"),
     ("internet.gains", {"RTT_MAX": 0.3 / 3.2}, AS_PRINTED),
     ("internet.decay_time", {"DECAY": 0.03}, "differs"),
     ("internet.threshold", {"_swing": lambda s: (s / 2) ** 0.5}, AS_PRINTED),

@@ -81,7 +81,10 @@ def threshold_order() -> Found:
 def pause_length() -> Found:
     needed = fast.drain_time([1, 8, 64], C, ALPHA)
     return proved(
-        Eq(limit(fast.drain_time.form / sqrt(n) ** 3, n, oo), alpha / capacity),
+        *(
+            Eq(limit(form / sqrt(n) ** 3, n, oo), alpha / capacity)
+            for form in (THRESHOLD, fast.drain_time.form)
+        ),
         named("n = {}", (1, 8, 64), needed),
     )
 

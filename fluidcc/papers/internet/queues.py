@@ -8,9 +8,19 @@ from typing import Any
 from sympy import Eq, exp, integrate, symbols
 
 from fluidcc.analysis.stability import stability
+from fluidcc.formulas.response import square_root_window
 from fluidcc.links import PI2, PIE
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.model import Found, compared, differs_if, proof, proved, refuted_if
+from fluidcc.papers.model import (
+    REFUTED,
+    Found,
+    compared,
+    differs_if,
+    proof,
+    proved,
+    refuted_if,
+)
+from fluidcc.papers.printed import agrees
 from fluidcc.sources import Reno
 from fluidcc.symbols import positive
 
@@ -23,7 +33,7 @@ DECAY = float(PIE.params[next(s for s in PIE.params if s.name == "decay")])
 
 
 def classic_rate() -> Found:
-    return compared([sqrt(3 / 2)])
+    return compared([square_root_window(1e-4) * 1e-2])
 
 
 def coupling() -> Found:
@@ -48,11 +58,18 @@ def gains() -> Found:
 
 
 def stable_at_100_ms() -> Found:
-    """Ten flows with 50 packets each in flight and a round trip of 0.1 s with the queue."""
-    link = {"law": PI2, "capacity": 5000 * 8000}
-    net = dumbbell([{"law": Reno, "packet": 8000}] * 10, link, rtt=0.085)
-    times = stability(net).margins.gain
-    return compared([20 * log10(times)], times=times)
+    """By the packets in flight, with a round trip of 0.1 s with the queue."""
+    found = {f"{window} packets": _margin(window) for window in (10, 20, 50, 200)}
+    agree = [agrees("10", margin) for margin in found.values()]
+    otherwise = "reproduced" if all(agree) else REFUTED
+    return differs_if(any(agree) and not all(agree), found, otherwise=otherwise)
+
+
+def _margin(window: int) -> float:
+    """The gain margin of a flow with that window [dB]."""
+    link = {"law": PI2, "capacity": 10 * window * 8000}
+    net = dumbbell([{"law": Reno, "packet": 8000}], link, rtt=RTT_MAX - TARGET)
+    return 20 * log10(stability(net).margins.gain)
 
 
 # --- PIE ------------------------------------------------------------------------------------------

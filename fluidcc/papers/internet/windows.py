@@ -53,7 +53,9 @@ def cubic_mean() -> Found:
     mean = integrate(C * (t - K) ** 3 + largest, (t, 0, K)) / K
     formula = _with(_MEAN**4, p=R / (K * mean))
     return proved(
-        proof(Eq(mean**4, formula), beta < 1), proof(Eq(largest - C * K**3, beta * largest))
+        proof(Eq(mean**4, formula), beta < 1),
+        proof(Eq(largest - C * K**3, beta * largest)),
+        proof((C * (t - K) ** 3).diff(t, 2) <= 0, t <= K),
     )
 
 
