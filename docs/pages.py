@@ -32,13 +32,13 @@ from fluidcc.conditions import sufficient
 from fluidcc.cycles import orbit
 from fluidcc.equilibria import num, result
 from fluidcc.formulas import _formula, fast
-from fluidcc.laws import prove
 from fluidcc.numerics.dde import result as dde
 from fluidcc.numerics.linear import certify, count, margins
 from fluidcc.papers import published, sampled, tables
 from fluidcc.papers.binomial import synchronized
 from fluidcc.papers.ldcc import undelayed_system
 from fluidcc.papers.model import claims_of
+from fluidcc.proofs import prove
 from fluidcc.simulation.results import STATISTICS, VARIABLES
 
 ROOT = Path(__file__).parents[1]

@@ -1,6 +1,6 @@
 """TCP Westwood+: at a loss a window falls to what the path holds without a queue, the bandwidth
-that acknowledgements show times the least round trip (Grieco and Mascolo, Computer Communication
-Review 34(2), 2004; tcp_westwood.c of Linux).
+that acknowledgements show times the least round trip (Grieco and Mascolo, CCR 2004;
+tcp_westwood.c of Linux).
 
 Once an interval T = max(RTT, 50 ms) the acknowledged packets a second are a sample, of which B is
 the average, twice with weight 1/8. Between losses it is Reno. The law is the mean over losses at
@@ -44,5 +44,5 @@ Westwood = window(
         g: "weight of the latest interval",
         T_min: "shortest interval",
     },
-    ref="Grieco and Mascolo, Computer Communication Review 34(2), 2004; tcp_westwood.c of Linux",
+    ref="Grieco and Mascolo, CCR 2004; tcp_westwood.c of Linux",
 )

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.optimize import brentq
 from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import LawError
 from fluidcc.sources.windows import acked, cuts, delta, regain, spread, w
 from fluidcc.symbols import RTT, pi, positive, price
-from tests.analysis.test_static_windows import marked
 
 PACKET, C = 8000.0, 1000.0  # bit, packets/s
 WINDOWS = np.array([110.0, 190.0])
@@ -74,39 +72,6 @@ FAST = fc.window(
     "FAST", k * (n - delta * w / RTT), params={k: 2.5, n: 50}, units={k: "1/s", n: "packet"}
 )
 SMOOTH = fc.window("Smooth", (1 - pi) * acked / w - w / 2 * acked * pi)
-
-
-def critical(net: Any, low: float, high: float) -> tuple[float, complex]:
-    """Where a root crosses the axis, and that root; those at zero are of data under way."""
-
-    def root(gain: float) -> complex:
-        roots = fc.linearize(net(gain)).roots(count=4)
-        return complex(max(roots[np.abs(roots) > 1e-3], key=np.real))
-
-    gain = brentq(lambda g: root(g).real, low, high, rtol=1e-5)
-    return gain, root(gain)
-
-
-@pytest.mark.slow
-def test_the_critical_gain_of_sixty_flows_is_that_of_packets() -> None:
-    """They decay at 2.2e-4 a packet and oscillate at 2.3e-4, at 6.6 rad/s."""
-    gain, root = critical(lambda k: marked(SMOOTH, k), 2.1e-4, 2.5e-4)
-    assert gain == pytest.approx(2.3125e-4, rel=5e-3)
-    assert root.imag == pytest.approx(6.70, rel=5e-3)
-
-
-@pytest.mark.slow
-def test_reno_behind_pi2_bears_what_packets_bear() -> None:
-    """With the gains of DualPI2, R = 0.1 s and w = 50: unstable between 2.6 and 2.8 times them."""
-
-    def net(times: float) -> fc.Network:
-        link = {"law": fc.PI2(alpha=0.16 * times, beta=3.2 * times), "capacity": 5000 * PACKET}
-        return fc.dumbbell([{"law": SMOOTH, "packet": PACKET}] * 10, link, rtt=0.085)
-
-    assert fc.equilibrium(net(1)).states["flow1"]["w"] == pytest.approx(50, rel=1e-6)
-    times, root = critical(net, 2.0, 3.5)
-    assert times == pytest.approx(2.658, rel=0.03)
-    assert root.imag == pytest.approx(12.66, rel=0.03)
 
 
 # --- at rest, and over long times -----------------------------------------------------------------
