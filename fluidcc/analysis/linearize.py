@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -210,7 +210,7 @@ class Counts(NamedTuple):
         return cls(parts, zeros, copies(point), *(left_out(point, zeros) if on_axis else ((), {})))
 
     @property
-    def unstable(self) -> int:
+    def unstable(self) -> Any:
         """Roots right of the axis."""
         return sum(self.times[n] * c.unstable for n, c in self.zeros.items())
 

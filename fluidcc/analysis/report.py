@@ -72,6 +72,19 @@ UNDECIDED = (
 )
 
 
+ENDLESS = (
+    "infinitely many roots lie right of the axis: what flows do at once when they hear of their "
+    "last round trip comes back larger each time, at every frequency. Over a full buffer a mean "
+    "over random losses is no model; simulate a law that cuts at a loss, such as fluidcc.AIMD, or "
+    "take fluidcc.StaticReno, or a queue that marks early, such as fluidcc.PI"
+)
+UNKNOWN = (
+    "the margins are not known: flows that hear themselves have a return ratio that does not fade, "
+    "and its loci turn too often to be followed; what a parameter may be is a question for "
+    "fluidcc.stability_boundary"
+)
+
+
 @explained_class
 @dataclass(frozen=True)
 class Sensitivities:
@@ -217,7 +230,7 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
     rows = [
         ("verdict", report.margins.verdict),
         ("regime", report.regime),
-        ("unstable roots", f"{report.unstable} ({report.encirclements} encirclements of -1)"),
+        ("unstable roots", _many(report.unstable, report.encirclements)),
         (
             "rightmost roots [1/s]",
             ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0) or "not settled",
@@ -250,6 +263,12 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
             )
         rows.append((f"certificate, {name}", text))
     return rows
+
+
+def _many(unstable: float, turns: float | None = None) -> str:
+    if math.isinf(unstable):
+        return "infinitely many"
+    return str(unstable) if turns is None else f"{unstable} ({turns} encirclements of -1)"
 
 
 def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
@@ -289,6 +308,8 @@ def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128]
     The verdict does not rest on them. Those right of the axis are known from the count.
     """
     found, none = [], np.array([complex(np.nan, np.nan)])
+    if any(math.isinf(c.unstable) for c in counts.zeros.values()):
+        return none, "infinitely many are right of the axis"
     try:
         for name, system in counts.parts.items():
             left = counts.gone.get(name, 0)
@@ -370,7 +391,7 @@ class StabilityReport:
     marginal : bool
         None is positive, but another one is zero to the resolution of the numbers; then `stable` is
         False.
-    unstable : int
+    unstable : int or inf
         Roots with positive real part, those among identical flows included.
     encirclements : int
         Of -1 by the eigenloci of L, clockwise: unstable roots of the closed loop less those of the
@@ -400,9 +421,9 @@ class StabilityReport:
 
     stable: bool
     marginal: bool
-    unstable: int
-    encirclements: int
-    open_unstable: int
+    unstable: Any
+    encirclements: Any
+    open_unstable: Any
     closed: LinearNetwork = field(repr=False)
     open: LinearNetwork = field(repr=False)
     free: tuple[FreeDirection, ...] = ()
@@ -417,8 +438,8 @@ class StabilityReport:
         """By falling real part [1/s], N - 1 times those of the differences among N identical flows,
         without those at zero that belong to `free`: as many as can be proved to be these.
 
-        One NaN where none can be settled, which `warnings` tells then: the verdict does not rest on
-        them.
+        One NaN where none can be settled, or infinitely many are unstable, which `warnings` tells
+        then: the verdict does not rest on them.
         """
         return self._settled[0]
 
@@ -579,7 +600,9 @@ class StabilityReport:
         """
         known = "_settled" in vars(self) and self.unsettled
         roots = [f"the verdict is known, the rightmost root is not: {known}"] if known else []
-        doubts = [UNDECIDED] if self.marginal else []
+        doubts = [UNDECIDED] if self.marginal else [ENDLESS] if math.isinf(self.unstable) else []
+        if "margins" in vars(self) and self.stable and math.isnan(self.gain_margin):
+            doubts.append(UNKNOWN)
         return (*self.equilibrium.warnings, *static_windows(self.point), *doubts, *roots)
 
     @property
@@ -655,7 +678,7 @@ class StabilityReport:
         if self.stable:
             said = [*in_words(self.margins), f"decay rate {self.decay_rate:.4g} 1/s"]
         else:
-            roots = f"{self.unstable} unstable root{'s' * (self.unstable > 1)}"
+            roots = f"{_many(self.unstable)} unstable root{'s' * (self.unstable > 1)}"
             said = [roots] if self.unstable else []
             said.append(f"critical gain {self.critical_gain:.4g}")
             said.append(f"growth rate {-self.decay_rate:.4g} 1/s")

@@ -245,6 +245,35 @@ def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:
     assert apart.closed.essential_abscissa == pytest.approx(np.log(0.95) / trip, rel=1e-6)
 
 
+@pytest.mark.parametrize("number", [3, 6])
+@pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
+def test_flows_that_hear_themselves_in_one_queue_are_stable_however_many_they_are(
+    number: int,
+) -> None:
+    """(1/N) sum of products of others' 1 - u, abs(u) < 1, is not 0: 1/(1 - u) is right of 1/2."""
+    link = {"capacity": "100 Mbit/s"}
+    trips = np.linspace(0.02, 0.2, number).tolist()
+    report = fc.stability(fc.dumbbell([fc.FAST] * number, link, rtt=trips))
+    assert (report.verdict, report.unstable) == ("stable", 0)
+    assert report.closed.essential_abscissa < 0
+    assert np.isfinite(report.gain_margin) != ("margins are not known" in repr(report))
+
+
+@pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
+def test_a_mean_over_losses_that_hears_them_at_once_is_unstable_over_a_full_buffer() -> None:
+    """y(t) = -K y(t - R) + ...: of windows w at a loss p, K > 1 is
+    (1/w + b w (1 - p)^(w - 1)) (1 - p)^2.
+    """
+    report = fc.stability(fc.dumbbell([fc.Reno] * 2, {"capacity": 2e7, "buffer": 8e5}, rtt=0.05))
+    rest, p = report.equilibrium.states["flow1"], float(report.equilibrium.loss[0])
+    K = (1 / rest["w"] + 0.5 * rest["w"] * (1 - p) ** (rest["w"] - 1)) * (1 - p) ** 2
+    rate = np.log(K) / float(report.equilibrium.rtt[0])
+    assert report.closed.essential_abscissa == pytest.approx(rate, rel=1e-3)
+    assert (report.verdict, report.unstable) == ("unstable", np.inf)
+    assert "infinitely many roots" in repr(report)
+    assert "fluidcc.StaticReno" in repr(report)
+
+
 def test_regimes() -> None:
     found = {make.__name__: fc.stability(make()).regime for make in networks.ALL}
     assert found == {

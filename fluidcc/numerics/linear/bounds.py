@@ -24,6 +24,9 @@ Floats = NDArray[np.float64]
 EQUAL = 1e-12
 """Relative difference up to which two delays are one: sums of the same numbers in another order."""
 
+BALANCING = 20
+"""Rounds in which units of channels are chosen."""
+
 EXPANDED = 8
 """Channels up to which the determinant of the difference operator is expanded: 255 minors."""
 
@@ -63,9 +66,8 @@ def turned(block: Blocks) -> Blocks:
     """
     kept = np.flatnonzero(block.D.any(axis=0) & block.D.any(axis=1))
     kept = kept[np.argsort(block.delays[kept], kind="stable")]
-    apart = np.diff(block.delays[kept]) > EQUAL * block.delays[kept[1:]]
     B, C, D = (part.astype(complex) for part in block[1:4])
-    for group in np.split(kept, np.flatnonzero(apart) + 1):
+    for group in _equal(block.delays, kept):
         if len(group) > 1:
             from scipy.linalg import schur
 
@@ -113,16 +115,50 @@ def essential_abscissa(block: Blocks) -> float:
     Right of it the difference operator has no spectrum, whatever the ratios of the delays (strong
     stability, after Hale and Verduyn Lunel, Introduction to Functional Differential Equations,
     1993, section 9.6). With one delay in all cycles it is exact, and otherwise an upper bound, as
-    is the c at which the terms of `expanded` together are one in absolute value. That is exact
-    where their delays have nothing in common.
+    is the c at which the terms of `expanded` together are one in absolute value, and that at which
+    a norm of D22 exp(-c tau) is.
     """
     if nilpotent(np.abs(block.D)):
         return -np.inf
     found = [_abscissa(np.abs(b.D), block.delays) for b in (block, turned(block))]
+    found.append(_zero(lambda c: float(np.log(_scaled(block, c)[0])), block.delays.max()))
     if len(block.delays) <= EXPANDED:
         a, h = expanded(block.D, block.delays)
         found.append(_zero(lambda c: float(np.log(np.abs(a) @ np.exp(-c * h))), block.delays.max()))
     return min(found)
+
+
+def _scaled(block: Blocks, abscissa: float) -> tuple[float, Floats, Floats]:
+    """The norm of D22 E at most, right of an abscissa, where D22 E is U E' V with as few channels
+    for each delay as its rank: that of V U in units of these in which it is about the least; and
+    U and V in these.
+
+    E' is of norm one on the axis whatever the delays are, so that the norm bounds the spectral
+    radius: flows that share a queue are told of it by a projection, whose norm is one however many
+    they are, while absolute values add up.
+    """
+    left, right = [], []
+    for group in _equal(block.delays, np.argsort(block.delays, kind="stable")):
+        u, s, vh = np.linalg.svd(block.D[:, group], full_matrices=False)
+        root = np.sqrt(s[s > EQUAL * s.max(initial=1.0)])
+        left.append(u[:, : len(root)] * root * np.exp(-abscissa * block.delays[group[0]]))
+        right.append(np.zeros((len(root), len(block.D))))
+        right[-1][:, group] = root[:, None] * vh[: len(root)]
+    U, V = np.concatenate(left, axis=1), np.concatenate(right)
+    D, unit = V @ U, np.ones(len(V))
+    square = D**2
+    np.fill_diagonal(square, 0.0)
+    for i in BALANCING * list(range(len(D))):  # as before eigenvalues are found (Osborne 1960)
+        into, out = square[i] @ unit**-2, unit**2 @ square[:, i]
+        if into > 0 and out > 0:
+            unit[i] = (out / into) ** 0.25
+    return float(np.linalg.norm(unit[:, None] * D / unit, 2)), U / unit, unit[:, None] * V
+
+
+def _equal(delays: Floats, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Channels, whose delays rise, by their delay."""
+    apart = np.diff(delays[order]) > EQUAL * delays[order[1:]]
+    return np.split(order, np.flatnonzero(apart) + 1)
 
 
 def _abscissa(inner: Floats, lags: Floats) -> float:
@@ -167,6 +203,11 @@ def radius(block: Blocks, abscissa: float) -> float:
         A, late, C2, loop = _sizes(one, abscissa)
         if _spectral_radius(loop) < 1 - 1e-9:
             return _larger(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
+    size, U, V = _scaled(block, abscissa)
+    if size < 1 - 1e-9:  # (I - D22 E)^-1 is I + U E' (I - V U E')^-1 V
+        A, late, C2, _ = _sizes(block, abscissa)
+        into, out = (np.linalg.norm(late @ np.abs(U), axis=1), np.linalg.norm(V @ block.C, axis=0))
+        return _larger(A + late @ C2 + np.outer(into, out) / (1 - size))
     if is_neutral(block):
         return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
     A, late, C2, loop = _sizes(block, abscissa)

@@ -5,6 +5,7 @@ finding them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,9 @@ class RootCount(InTable):
 
     Attributes
     ----------
-    unstable : int
-        Roots with positive real part, by the argument principle.
+    unstable : int or inf
+        Roots with positive real part, by the argument principle; infinitely many where those of
+        the difference operator of a neutral system are there.
     marginal : int
         Roots on the imaginary axis to the resolution, those at the origin aside.
     at_zero : int
@@ -47,10 +49,10 @@ class RootCount(InTable):
         root also where it is below what rounding of the entries moves its parts by.
     """
 
-    unstable: int
+    unstable: Any
     marginal: int
     at_zero: int
-    by_contour: int
+    by_contour: Any
     by_roots: int
     roots: Complex
     resolution: float
@@ -66,7 +68,7 @@ class RootCount(InTable):
         return self.unstable == self.marginal == self.at_zero == 0
 
     def __int__(self) -> int:
-        return self.unstable
+        return int(self.unstable)
 
 
 def counted(of: Searches) -> RootCount:
@@ -91,7 +93,7 @@ def count_right(of: Search) -> RootCount:
     Raises
     ------
     Unsupported
-        The system is neutral and its difference operator is not strongly stable.
+        The system is neutral, and its difference operator neither strongly stable nor unstable.
     Undecided
         A root may lie on the axis, and contour and roots disagree after refinement.
     """
@@ -105,12 +107,14 @@ def count_right(of: Search) -> RootCount:
     if number >= 0:
         return _with_roots(of, number)
     if of.essential >= 0:
+        if of.chain > 0:
+            return RootCount(np.inf, 0, 0, np.inf, 0, np.empty(0, complex), LEVEL)
         raise Unsupported(
             "the system is neutral and its difference operator is not strongly stable (essential "
             "abscissa at most "
             f"{of.essential / of.pencil.time:.3g} 1/s): chains of roots may reach into the right "
-            f"half plane, so that "
-            "their number is not defined"
+            "half plane, so that whether it is stable depends on the last digits of its delays; "
+            "put a lag between what is heard and what is done at once"
         )
     top = of.reach_right_of(0.0)
     problem, missing = "", 0

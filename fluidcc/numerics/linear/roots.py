@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ from fluidcc.numerics.linear.wiring import (
     block_of,
     close_channels,
     core_of,
+    in_own_time,
     independent,
     joined,
 )
@@ -107,6 +109,9 @@ units of frequency.
 MOST_STARTS = 4000
 """Points of the axis from which roots near it are looked for."""
 
+FARTHEST_CHAIN, CHAINED = 60.0, 60
+"""Frequency up to which roots of the difference operator are looked for, and from how many."""
+
 PEAKS = 6
 """Frequencies near which roots are looked for, where the argument turns fastest."""
 
@@ -132,7 +137,9 @@ class Search:
     """
 
     def __init__(self, core: Entries) -> None:
-        self.core, self.slowest = core, 0.0
+        late = np.arange(core.n + core.k) >= core.n
+        self.late = not core.part(late).acyclic  # channels feed one another round and round
+        self.core, self.slowest = in_own_time(core) if self.late else core, 0.0
         self.roots: Complex = np.empty(0, complex)
         self.times = np.empty(0, np.int64)
         self.rest: Complex = np.empty(0, complex)
@@ -172,14 +179,27 @@ class Search:
     @cached_property
     def neutral(self) -> bool:
         """Whether the difference operator depends on s."""
-        core = self.core
-        late = np.arange(core.n + core.k) >= core.n
-        return not core.part(late).acyclic and is_neutral(self.block)
+        return self.late and is_neutral(self.block)
 
     @cached_property
     def essential(self) -> float:
         """Right of it the number of roots is finite."""
         return essential_abscissa(self.block) if self.neutral else -np.inf
+
+    @cached_property
+    def chain(self) -> float:
+        """A root of the difference operator, by its real part; minus infinity if none was found
+        right of the axis. Near the line through it infinitely many roots are.
+        """
+        late = np.arange(self.core.n + self.core.k) >= self.core.n
+        rest, unit = Pencil(self.core.part(late)), self.pencil.time
+        starts: Any = self.essential + 1j * np.linspace(0.0, FARTHEST_CHAIN, CHAINED)
+        starts *= rest.time / unit
+        s, size = newton(rest, starts, np.empty(0, complex), 50)
+        for root in s[(size < 1e-9) & (s.real > 1e-6)].tolist():
+            if cluster_moments(rest, root, 0.5 * root.real)[0] > 0:
+                return float(root.real * unit / rest.time)
+        return -np.inf
 
     @cached_property
     def zeros(self) -> Complex:

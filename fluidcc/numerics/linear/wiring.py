@@ -155,6 +155,9 @@ def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
 # --- the part of a block that decides its roots ---------------------------------------------------
 
 
+ALIKE = 1e-12
+"""Part of the longest delay up to which a sum of delays is none."""
+
 SMALL = 48
 """Unknowns up to which paths are found by squaring a matrix, which starts sooner than a graph
 library.
@@ -291,6 +294,44 @@ def core_of(of: Entries) -> Entries:
     kept[: of.n] = True
     kept[of.row[of.row == of.column]] = True
     return of.of(label[of.row] == label[of.column]).part(kept)
+
+
+def in_own_time(of: Entries) -> Entries:
+    """One core with the clock of each of its places set back, so that as few channels as can be
+    have a delay, and those that have become alike are one.
+
+    What is at a place is shifted in time, so that all roots stay. Of flows through one link a round
+    trip each is left, in place of the way to the link, the way back and the round trip.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, size, lags = of.n, of.n + of.k, of.delays[0]
+    # places: of states and what goes into channels, and of what comes out of them
+    still = np.flatnonzero(lags == 0)
+    row = np.append(of.row, n + still)
+    column = np.append(of.column + of.k * (of.column >= n), size + still)
+    arrows = coo_array((np.ones(len(row)), (row, column)), shape=(size + of.k,) * 2)
+    place = connected_components(arrows, directed=False)[1]
+    tail, head = place[n:size], place[size:]
+    back, moved = np.full(len(place), np.inf), tail != head
+    back[np.bincount(np.append(tail[moved], head[moved]), minlength=1).argmax()] = 0.0
+    for _ in place:
+        np.minimum.at(back, head, back[tail] + lags)
+    if not (moved.any() and np.isfinite(back[place]).all()):
+        return of
+    parts = (lags + back[tail] - back[head]) / lags.max()
+    parts[parts < ALIKE] = 0.0
+    first: dict[tuple[float, bytes, bytes], int] = {}
+    edges, into = np.searchsorted(of.row, np.arange(n, size + 1)), np.arange(size)
+    for j, part in enumerate(np.round(parts, 12).tolist()):
+        own = slice(*edges[j : j + 2])
+        key = part, of.column[own].tobytes(), of.value[0, own].tobytes()
+        into[n + j] = first.setdefault(key, n + j)
+    at, which = np.unique(of.row * size + into[of.column], return_inverse=True)
+    value: Any = np.bincount(which, of.value[0], len(at))[None]
+    found = Entries(at // size, at % size, value, parts[None] * lags.max(), n, 0, 0)
+    return found.part(into == np.arange(size))
 
 
 def independent(of: Entries) -> list[Entries]:

@@ -299,8 +299,22 @@ def test_channels_of_one_delay_are_one_delay_of_the_difference_operator() -> Non
     roots = system.roots(region=(-0.5, 1, 0, 400))
     assert len(roots) > 15
     assert roots.real.max() < 0
-    with pytest.raises(Unsupported, match="not strongly stable"):  # of delays with no common one
-        fc.DelayLTI([[-1.0]], into, read, inner, delays=[0.3, 0.31, 0.32]).count_unstable()
+    apart = np.array([0.3, 0.2, 0.4])  # at 10 pi the first alone turns its sign: 1.9 counts
+    unlike = fc.DelayLTI([[-1.0]], into, read, inner, delays=apart)
+    assert unlike.count_unstable().unstable == np.inf
+    signs = inner[1:, 1:] * [-1, 1, 1]
+    assert brentq(lambda c: np.linalg.det(np.eye(3) - signs * np.exp(-c * apart)), 0.0, 4.0) > 1
+
+
+@pytest.mark.parametrize("number", [3, 6, 12])
+def test_what_shares_a_sum_is_strongly_stable_however_many_they_are(number: int) -> None:
+    """0.95 (I - x 1') E has the norm 0.95 in units of sqrt(x), whatever the delays are."""
+    rng = np.random.default_rng(number)
+    x, delays = rng.dirichlet(np.ones(number)), rng.uniform(0.05, 0.3, number)
+    inner = 0.95 * (np.eye(number) - x[:, None])
+    system = fc.DelayLTI([[-1.0]], 0.1 * x[None], np.full((number, 1), 0.1), inner, delays=delays)
+    assert np.log(0.95) / delays.min() < system.essential_abscissa <= np.log(0.95) / delays.max()
+    assert system.count_unstable().unstable == 0
 
 
 def _shared(kept: float, near: float, far: float) -> fc.DelayLTI:

@@ -226,6 +226,7 @@ ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
 STRONG, SETTLED = 1e7, 1e-5  # loops beyond which, and changes by a decade up to which, are at rest
 STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
 STRONGEST = 1e18
+TURNS = 3e4  # radians of all loci up to which those of a loop that never is weak are followed
 VAST = 1e12  # factors above this are one over the rounding of parts that cancel
 CLOSE = 1e-6  # to -1, where a locus begins that is there but for rounding
 
@@ -267,7 +268,11 @@ def judge(whole, table, poles, proper, m, times, drifts):  # type: ignore[no-unt
     out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
         loop = loop_of(whole, table[k], m)
-        best, every = _margins(loop, outlook(poles[k], proper, whole, table[k]), drifts)
+        ahead = outlook(poles[k], proper, whole, table[k])
+        if not proper and reach(loop, ahead.high, 1.0, ahead.most) * loop.rank > TURNS:
+            out[k] = np.nan
+            continue
+        best, every = _margins(loop, ahead, drifts)
         for i in range(len(best)):
             out[k, i] = best[i] / times[k] if i >= FREQUENCIES else best[i]
         out[k, DELAY] *= times[k]
