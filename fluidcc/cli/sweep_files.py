@@ -34,8 +34,9 @@ from fluidcc.base.extras import need
 from fluidcc.base.files import check_new, writing
 from fluidcc.base.packed import axes_of
 from fluidcc.network.scenarios import Scenario, check_table, located, scenarios, toml
-from fluidcc.sweeps.api import OF_RUNS, make_task, sweep
+from fluidcc.sweeps.api import make_task, sweep
 from fluidcc.sweeps.execute import Execution
+from fluidcc.sweeps.measures import OF_RUNS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,11 +25,10 @@ from fluidcc.simulation.simulate import (
     _frozen,
     _positive,
     _sample_times,
-    simulate,
 )
 from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
-from fluidcc.sweeps.measures import find_measures
+from fluidcc.sweeps.measures import OF_RUNS, find_measures
 from fluidcc.sweeps.refine import Refine, refined
 from fluidcc.sweeps.targets import find_targets, rebuilt
 from fluidcc.sweeps.task import Task, empty_piece, labelled
@@ -286,13 +284,6 @@ def _bears_on(net: Network, target: Target, others: set[str]) -> bool:
             if target.key in names and names & others:
                 return True
     return False
-
-
-# options of `simulate` that a sweep hands on, and what they are by default
-OF_RUNS = {
-    n: p.default for n, p in inspect.signature(simulate).parameters.items()
-    if n not in ("net", "until", "progress", "t_eval")
-}  # fmt: skip
 
 
 def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -64,6 +65,11 @@ MEASURES = {  # the kind and the key of every name but "critical_<parameter>"
     **{name: ("stability", name) for name in STABILITY},
     "limit_cycle_period": ("cycle", ""),
 }
+# options of `simulate` that a sweep hands on, and what they are by default
+OF_RUNS = {
+    n: p.default for n, p in inspect.signature(simulate).parameters.items()
+    if n not in ("net", "until", "progress", "t_eval")
+}  # fmt: skip
 TOLD = ("error", "warning")  # variables of results: why points failed, and why they are doubtful
 
 
@@ -73,7 +79,7 @@ TOLD = ("error", "warning")  # variables of results: why points failed, and why 
 def sample_times(options: Mapping[str, Any]) -> NDArray[np.float64]:
     """Where trajectories are sampled for their statistics: evenly over the window."""
     first, last = options.get("window") or (0.0, float(options["until"]))
-    return np.linspace(first, last, int(options.get("samples") or 601))
+    return np.linspace(first, last, int(options.get("samples") or OF_RUNS["samples"]))
 
 
 class Point(Mapping[str, Any]):
@@ -149,9 +155,8 @@ class Point(Mapping[str, Any]):
         return self._simulated(t_eval=sample_times({**self.options, "until": self.until}))
 
     def _simulated(self, **more: Any) -> Any:
-        given = {
-            k: v for k, v in self.options.items() if k not in ("until", "window") and v is not None
-        }
+        used = ("until", "window", *(("samples",) if "t_eval" in more else ()))
+        given = {k: v for k, v in self.options.items() if k not in used and v is not None}
         return simulate(self.net, self.until, progress=False, **given, **more)
 
     @cached_property

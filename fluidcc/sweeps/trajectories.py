@@ -8,7 +8,6 @@ everything but their numbers.
 
 from __future__ import annotations
 
-import math
 from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from fluidcc.simulation.results import samples, variables
 from fluidcc.simulation.simulate import _drive, _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.grid import combinations
-from fluidcc.sweeps.measures import Measure, sample_times, statistic
+from fluidcc.sweeps.measures import OF_RUNS, Measure, sample_times, statistic
 from fluidcc.sweeps.task import Piece, Task, reason
 from fluidcc.symbols import plain
 
@@ -149,15 +148,15 @@ class Trajectories:
     def _space(self, values: dict[str, Any]) -> Workspace | None:
         """The workspace at these values of axes; None if the network must be run by itself."""
         point = self.task.at(values)
-        net, options = point.net, point.options
+        net = point.net
         if not _can_run(self.task, net):
             return None
         require_runnable(net)
-        frozen = _frozen(net, options.get("delays") or "fifo", options.get("frozen_at"))
-        at, until, seed = lay_out(net, frozen), float(options["until"]), options.get("seed") or 0
-        patterns = at.patterns(int(seed), until)
-        given = {"rtol": 1e-6, "atol": 1e-9, "max_step": math.inf}
-        tolerances = {k: v if options.get(k) is None else options[k] for k, v in given.items()}
+        options = OF_RUNS | {k: v for k, v in point.options.items() if v is not None}
+        frozen = _frozen(net, options["delays"], options["frozen_at"])
+        at, until = lay_out(net, frozen), float(options["until"])
+        patterns = at.patterns(int(options["seed"]), until)
+        tolerances = {k: options[k] for k in ("rtol", "atol", "max_step")}
         return Workspace(at, sample_times(options), until, patterns=patterns, **tolerances)
 
     def _sets(self, values: dict[str, Any], space: Workspace) -> bool:
