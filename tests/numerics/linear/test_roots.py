@@ -363,7 +363,14 @@ def test_paths_that_cancel_are_no_difference_operator() -> None:
         _shared(1.2, 0.13, 0.15),  # 1 - 0.6 exp(-0.13 s) - 0.6 exp(-0.15 s)
     ],
 )
-def test_a_neutral_system_without_strong_stability_is_refused(system: fc.DelayLTI) -> None:
+def test_chains_right_of_the_axis_are_infinitely_many_roots(system: fc.DelayLTI) -> None:
+    assert system.count_unstable().unstable == np.inf
+
+
+def test_chains_that_the_last_digits_of_delays_decide_about_are_refused() -> None:
+    """1 + 0.6 u + 0.6 u^2, u = exp(-s), has zeros with abs(u) > 1 alone; of 1.2 that is chance."""
+    inner = np.full((2, 2), -0.6)
+    system = fc.DelayLTI([[-1.0]], [[0.1, 0.1]], [[0.1], [0.1]], inner, delays=[1.0, 2.0])
     with pytest.raises(Unsupported, match="not strongly stable"):
         system.count_unstable()
 
