@@ -203,8 +203,8 @@ class Boundary(InTable):
 
     def network(self, value: float) -> Network:
         """The network with another value of the parameter."""
-        value = number(value, self.name)
-        return moved(self.point, [(parameter(self.point, self.name), value)]).network()
+        turned = parameter(self.point, self.name), number(value, self.name)
+        return moved(self.point, [turned]).network()
 
     onset = onset
 

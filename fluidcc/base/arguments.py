@@ -162,7 +162,7 @@ def explained_class(made: C) -> C:
     about = "\n".join(base.__doc__ or "" for base in made.__mro__[:-1])
     made.__init__ = explained(made.__init__, about)  # type: ignore[misc]
     for name, value in [*vars(made).items()]:
-        if inspect.isfunction(value) and (name == "__call__" or not name.startswith("_")):
+        if inspect.isfunction(value) and (name == "__call__" or name[0] != "_"):
             setattr(made, name, explained(value))
     return made
 

@@ -108,7 +108,7 @@ class Table(Sequence[Row]):
             choice(verdict, "verdict", VERDICTS)
         for name, value in (("erratum", erratum), ("own", own)):
             flag(value, name, unset=True)
-        if not (keep is None or callable(keep)):
+        if keep is not None and not callable(keep):
             raise InvalidInput(f"keep is {shown(keep)}; give a function of a row")
         if not isinstance(place, str | None):
             raise InvalidInput(f"place is {shown(place)}; give text, such as '(18)'")
