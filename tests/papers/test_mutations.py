@@ -674,7 +674,6 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("internet.amplitude", {"_swing": lambda s: s**0.5}, "differs"),
     ("internet.cycles", {"limit_cycle": lambda _: STILL}, "differs"),
     ("internet.stable_at_100_ms", {"_margin": lambda _: 10.0}, AS_PRINTED),
-    ("internet.stable_at_100_ms", {"_margin": lambda _: 8.0}, "refuted"),
     ("internet.classic_rate", {"square_root_window": lambda p: 1.41 / p**0.5}, "differs"),
     ("internet.gains", {"RTT_MAX": 0.3 / 3.2}, AS_PRINTED),
     ("internet.decay_time", {"DECAY": 0.03}, "differs"),
