@@ -82,7 +82,8 @@ class Span:
     def number(cls, value: Fraction, many: bool) -> Span:
         """Return the interval of a number, in floats or in mpmath's numbers."""
         if many:
-            near, exact = mpmath.mpf(value.numerator) / value.denominator, False
+            near, p, q = mpmath.mpf(value.numerator) / value.denominator, *value.as_integer_ratio()
+            exact = q & (q - 1) == 0 and p.bit_length() <= mpmath.mp.prec
         else:
             try:
                 near = float(value)

@@ -113,6 +113,8 @@ class Enclosing:
             return Span.number(Fraction(str(f.evalf(digits))), self.exact)
         if f.func in _REWRITTEN:
             return self(f.rewrite(_REWRITTEN[f.func]))
+        if isinstance(f, Mul) and f.args[0] == -1:
+            return -self(Mul(*f.args[1:]))
         args = [self(a) for a in f.args]
         if isinstance(f, (Add, Mul)):
             return reduce(add if isinstance(f, Add) else mul, args)

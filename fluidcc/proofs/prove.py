@@ -48,11 +48,11 @@ from fluidcc.proofs.algebra import (
 )
 from fluidcc.proofs.asked import comparing, flat, oriented, without_functions
 from fluidcc.proofs.cover import Box, Sign, Work, bare, exactly, forms, pieces
-from fluidcc.proofs.refute import DIGITS, Hunt, fits
+from fluidcc.proofs.refute import DIGITS, Hunt, fits, seen
 from fluidcc.proofs.scaling import unscaled, weights
 from fluidcc.proofs.slopes import Slopes
 from fluidcc.proofs.standstill import standstills
-from fluidcc.proofs.steps import MOST, at_most, spend
+from fluidcc.proofs.steps import MOST, OutOfStepsError, at_most, spend
 from fluidcc.symbols import pi, plain, unfold
 
 # How sure a verdict is, from the best to the worst.
@@ -184,7 +184,10 @@ class _Question:
         for hunt in hunts:
             if at := hunt.points():
                 return self._refuted(at)
-        found = [self._on_branch(*b, hunt) for b, hunt in zip(branches, hunts, strict=True)]
+        try:
+            found = [self._on_branch(*b, hunt) for b, hunt in zip(branches, hunts, strict=True)]
+        except OutOfStepsError as ended:
+            raise Unsupported(f"{ended}; {seen(hunts)}") from None
         found = [v for v in found if v.how != _CONTRADICTORY]
         if not found:
             return Verdict("", None, "undecided", _CONTRADICTORY)
@@ -323,10 +326,8 @@ class _Question:
             return self._refuted(point)
         size = self.gap.count_ops()
         found = "it is too long for algebra" if size > LARGE else "no proof was found"
-        found += f"; it holds at {hunt.held} of {hunt.tried} points of all sizes"
-        if hunt.held < hunt.tried:
-            found += ", and floats do not tell at the others"
-        return Verdict("", None, "checked" if agrees else "undecided", f"{found}; {how}")
+        how = f"{found}; {seen([hunt])}; {how}"
+        return Verdict("", None, "checked" if agrees else "undecided", how)
 
 
 def _size(box: Box) -> float:

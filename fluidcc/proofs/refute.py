@@ -123,11 +123,12 @@ class Hunt:
     def points(self) -> Point | None:
         """Look at points of many sizes, at those of the constants first."""
         n, rng = len(self.symbols), np.random.default_rng(7)
-        sets = [np.repeat(self.nice[:, None], n, axis=1), rng.choice(self.nice, (3 * _EACH, n))]
+        sets = [rng.choice(self.nice, (3 * _EACH, n))]
         sets += [10 ** rng.uniform(-d, d, (_EACH, n)) for d in _DECADES]
         found = np.concatenate(sets)
         found *= np.where(rng.random(found.shape) < 0.5, -1.0, 1.0)
-        zeros = [np.zeros((1, n)), np.where(rng.random((20, n)) < 0.4, 0.0, found[-20:])]
+        same = np.repeat(np.r_[self.nice, -self.nice][:, None], n, axis=1)
+        zeros = [same, np.zeros((1, n)), np.where(rng.random((20, n)) < 0.4, 0.0, found[-20:])]
         points = np.concatenate([*zeros, found])
         for s, x in zip(self.symbols, points.T, strict=True):  # as their assumptions say
             if s.is_integer:
@@ -226,6 +227,13 @@ class Hunt:
         choices = [[*exact_near(x), _exact(x)][:4] for x in (at.get(s, 1.0) for s in self.symbols)]
         for chosen in islice(product(*choices), 24):
             yield dict(zip(self.symbols, chosen, strict=True))
+
+
+def seen(hunts: Sequence[Hunt]) -> str:
+    """What was seen at the points of some searches."""
+    held, tried = (sum(getattr(hunt, of) for hunt in hunts) for of in ("held", "tried"))
+    others = ", and floats do not tell at the others" if held < tried else ""
+    return f"it holds at {held} of {tried} points of all sizes{others}"
 
 
 def _zeros(f: Expr, s: Symbol, along: Any) -> Iterator[Expr]:

@@ -51,6 +51,8 @@ REFUTED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "only far away": (p < 1000, ()),
     "one of two": (And(p**2 + q**2 >= 2 * p * q, p > q), ()),
     "under a condition": (p > 2 * q, (p > q,)),
+    "equal real numbers": (sp.exp(s) + sp.exp(z) > 2 * sp.exp((s + z) / 2), ()),
+    "whole numbers": (Eq(sp.floor(p) + sp.floor(-p), -1), ()),
     "nearly": (Eq(p * q, p * (q + sp.Rational(1, 10**40))), ()),
 }
 

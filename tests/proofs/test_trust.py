@@ -5,6 +5,7 @@ polynomials of known sign.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -208,6 +209,8 @@ def test_a_proof_ends_after_so_many_steps_and_says_so(monkeypatch: pytest.Monkey
     verdict = prove(sums >= sum(parts) / 2)
     assert verdict.status == "undecided"  # type: ignore[union-attr]
     assert "after 5,000 steps" in verdict.how  # type: ignore[union-attr]
+    half: Any = prove(1 - (1 - z) ** w < w * z, where=[z < 1, w > 1])
+    assert re.search(r"after 5,000 steps.*it holds at \d+ of \d+ points", half.how)
 
 
 # --- claims about equilibria ----------------------------------------------------------------------
