@@ -132,13 +132,20 @@ class Point:
     rows: Any = ()  # of points: which ones of a sweep
 
     def part(self, pick: Any) -> Point:
-        """Some of the points."""
-        if len(pick) == len(self.rows):
+        """Some of the points; without an axis of them, that of a number."""
+        if np.ndim(pick) and len(pick) == len(self.rows):
             return self
         numbers = {k: [a[..., pick] for a in getattr(self, k)] for k in LISTS}
         numbers |= {k: getattr(self, k)[..., pick] for k in (*NUMBERS, "rows")}
         constant = tuple((route, rate[pick]) for route, rate in self.constant)
         return self.changed(constant=constant, **numbers)
+
+    def with_classes(self, classes: tuple[FlowClass, ...], of: Any) -> Point:
+        """The point with other classes, each with the numbers of one that there is now."""
+        arrays = {k: getattr(self, k)[of] for k in ("access", "back", "packet", "x", "least")}
+        arrays["count"] = np.array([float(f.count) for f in classes])
+        lists = {k: [getattr(self, k)[i] for i in of] for k in ("z", "p")}
+        return self.changed(classes=classes, **arrays, **lists)
 
     def split(self, codes: Any) -> Iterator[tuple[Point, int]]:
         """The points by equal columns of `codes`, of shape (..., points), and the first of each."""
@@ -423,25 +430,26 @@ def operating_points(
     classes : sequence of FlowClass, optional
         The classes of flows; by default those that are equal there.
     """
-    at = _Table(rest)
-    rows = np.flatnonzero(rest.found)
-    if not at.kinds:
+    every, rows = _everywhere(rest), np.flatnonzero(rest.found)
+    if not every.classes:
         why = InvalidInput(
             "no flow of the network listens (all are off or send at constant rates), so there is "
             "nothing to linearise; add a flow with a law such as fluidcc.LDCC"
         )
         errors |= dict.fromkeys(rows.tolist(), why)
         return
-    mode, between = queue_modes(at.wired.links, at.c, at.q_max, at.queue, at.admitted)
-    errors |= {
-        i: _between(at, mode, i, np.flatnonzero(between[:, i])[0])
-        for i in rows[between[:, rows].any(axis=0)].tolist()
-    }
+    admitted = np.asarray(rest.array("admitted_rate"), float).T
+    mode, between = queue_modes(every.links, every.c, every.q_max, every.q, admitted)
+    for i in rows[between[:, rows].any(axis=0)].tolist():
+        l = np.flatnonzero(between[:, i])[0]
+        errors[i] = _between(every.links[l], mode[l, i] == FULL, admitted[l, i])
     rows = rows[~between[:, rows].any(axis=0)]
-    codes = np.concatenate([at.leaders(classes), mode])[:, rows]
+    codes = np.concatenate([_leaders(every, classes), mode])[:, rows]
     for pick in alike(codes.T) if len(rows) else ():
-        leader, queues = np.split(codes[:, pick[0]], [len(at.kinds)])
-        for on_links in _by_branch(at.point(rows[pick], leader, queues), errors, "link"):
+        leader, queues = np.split(codes[:, pick[0]], [len(every.classes)])
+        some = every.part(0 if rest.wired.points == 1 else rows[pick])
+        point = _in_classes(some, leader, queues).changed(rows=rows[pick])
+        for on_links in _by_branch(point, errors, "link"):
             least, _ = least_offers(on_links)
             for part, k in on_links.split(least):
                 part = part.changed(least=least if part.single else least[:, k])
@@ -449,91 +457,80 @@ def operating_points(
                     yield from _untied(on_branch, errors)
 
 
-class _Table:
-    """Equilibria by rows of the network's table: of flows that listen, and of links."""
+def _everywhere(rest: Equilibria) -> Point:
+    """All points, with a class for each row of flows that listens; not yet on a branch."""
+    wired = rest.wired
+    net, links = held(wired.net), [wired.link(l) for l in range(len(wired.links))]
+    rate, arrival, queue = (
+        np.asarray(rest.array(name), float).T for name in ("rate", "arrival_rate", "queueing_delay")
+    )
+    rate = rate[[wired.place[names[0]] for names in wired.kinds]]
+    kinds = [k for k, constant in enumerate(wired.rates) if constant is None]
+    others = [k for k, f in enumerate(wired.flows) if k not in kinds and is_on(f, wired.at)]
+    specs = [net.flows[wired.flows[k].name] for k in kinds]
+    flows = [wired.flow(k, f.law) for k, f in zip(kinds, specs, strict=True)]
 
-    def __init__(self, rest: Equilibria) -> None:
-        wired = self.wired = rest.wired
-        self.rest, self.net = rest, held(wired.net)
-        self.rate, self.arrival, self.admitted, self.queue = (
-            np.asarray(rest.array(name), float).T
-            for name in ("rate", "arrival_rate", "admitted_rate", "queueing_delay")
+    def states(specs: Sequence[Any]) -> list[Any]:
+        known = rest.states
+        return [wired.array(known[one.name][plain(s)] for s in one.law.states) for one in specs]
+
+    def parameters(specs: Sequence[Any], known: list[Any]) -> list[Any]:
+        return [wired.array(of[s] for s in one.law.params)
+                for one, of in zip(specs, known, strict=True)]  # fmt: skip
+
+    access, back, size = (wired.array(wired.delays[k][i] for k in kinds) for i in (0, 2, 3))
+    capacity, longest = (wired.array(known[s] for known in links) for s in (c, q_max))
+    return Point(
+        net, wired.given, wired.at, None,
+        tuple(FlowClass(wired.kinds[k], f, wired.routes[k])
+              for k, f in zip(kinds, specs, strict=True)),
+        (), (), wired.links, tuple((wired.routes[k], wired.many[k] * rate[k]) for k in others),
+        np.array([], int), np.full(len(kinds), -1), z=states(specs), p=parameters(specs, flows),
+        v=states(wired.links), lp=parameters(wired.links, links), count=None, access=access,
+        back=back, packet=size, c=capacity,
+        delay=wired.array(wired.given.link(k.name, 1.0)[1] for k in wired.links), q_max=longest,
+        q=queue, x=rate[kinds], y=arrival, rows=np.arange(wired.points),
+    )  # fmt: skip
+
+
+def _leaders(every: Point, classes: Sequence[FlowClass]) -> Any:
+    """For each class the first one that is equal to it, (classes, points); those given, if any."""
+    first = np.repeat(np.arange(len(every.classes))[:, None], len(every.rows), axis=1)
+    if classes:
+        known = {name: i for i, f in enumerate(classes) for name in f.names}
+        of = [known[f.name] for f in every.classes]
+        return np.array([of.index(i) for i in of])[:, None] + 0 * first
+    members: dict[Any, list[int]] = {}
+    for k, f in enumerate(every.classes):
+        members.setdefault((f.spec.law.structure, f.spec.law.name, f.route), []).append(k)
+    for own in (np.array(same) for same in members.values() if len(same) > 1):
+        exact = np.array(
+            [[every.access[k], every.back[k], every.packet[k], *every.p[k]] for k in own]
         )
-        links = [wired.link(l) for l in range(len(wired.links))]
-        self.c, self.q_max = (wired.array(known[s] for known in links) for s in (c, q_max))
-        self.delay = wired.array(wired.given.link(k.name, 1.0)[1] for k in wired.links)
-        self.lp = [
-            wired.array(known[s] for s in k.law.params)
-            for k, known in zip(wired.links, links, strict=True)
-        ]
-        self.v = [self._states(link) for link in wired.links]
-        self.kinds = [k for k, rate in enumerate(wired.rates) if rate is None]
-        self.specs = [self.net.flows[wired.flows[k].name] for k in self.kinds]
-        known = [wired.flow(k, f.law) for k, f in zip(self.kinds, self.specs, strict=True)]
-        self.access, self.back, self.packet = (
-            wired.array(wired.delays[k][i] for k in self.kinds) for i in (0, 2, 3)
-        )
-        self.p = [
-            wired.array(one[s] for s in f.law.params)
-            for f, one in zip(self.specs, known, strict=True)
-        ]
-        self.z = [self._states(f) for f in self.specs]
+        z = np.array([every.z[k] for k in own])
+        for j, m in enumerate(own[:-1]):
+            later = own[j + 1 :]
+            gap, size = np.abs(z[j + 1 :] - z[j]), np.maximum(np.abs(z[j + 1 :]), np.abs(z[j]))
+            same = (exact[j + 1 :] == exact[j]).all(axis=1)
+            same &= (gap <= np.maximum(1e-7 * size, 1e-12)).all(axis=1)
+            same &= (first[m] == m) & (first[later] == later[:, None])
+            first[later] = np.where(same, m, first[later])
+    return first
 
-    def _states(self, spec: Any) -> Any:
-        there = self.rest.states[spec.name]
-        return self.wired.array(there[plain(s)] for s in spec.law.states)
 
-    def leaders(self, classes: Sequence[FlowClass]) -> Any:
-        """For each kind of flows the first one that is equal to it, (kinds, points)."""
-        first = np.repeat(np.arange(len(self.kinds))[:, None], self.wired.points, axis=1)
-        if classes:
-            known = {name: i for i, f in enumerate(classes) for name in f.names}
-            of = [known[f.name] for f in self.specs]
-            return np.array([of.index(i) for i in of])[:, None] + 0 * first
-        members: dict[Any, list[int]] = {}
-        for k, f in enumerate(self.specs):
-            members.setdefault((f.law.structure, f.law.name, f.route), []).append(k)
-        for own in (np.array(same) for same in members.values() if len(same) > 1):
-            exact = np.array(
-                [[self.access[k], self.back[k], self.packet[k], *self.p[k]] for k in own]
-            )
-            z = np.array([self.z[k] for k in own])
-            for j, m in enumerate(own[:-1]):
-                later = own[j + 1 :]
-                gap, size = np.abs(z[j + 1 :] - z[j]), np.maximum(np.abs(z[j + 1 :]), np.abs(z[j]))
-                same = (exact[j + 1 :] == exact[j]).all(axis=1)
-                same &= (gap <= np.maximum(1e-7 * size, 1e-12)).all(axis=1)
-                same &= (first[m] == m) & (first[later] == later[:, None])
-                first[later] = np.where(same, m, first[later])
-        return first
-
-    def point(self, rows: Any, leader: Any, mode: Any) -> Point:
-        """Points with these classes of flows and modes of queues, not yet on a branch."""
-        wired, lead = self.wired, np.unique(leader)
-        classes = []
-        for m in lead:
-            names = [n for k in np.flatnonzero(leader == m) for n in wired.kinds[self.kinds[k]]]
-            names.sort(key=wired.place.__getitem__)
-            classes.append(FlowClass(tuple(names), self.specs[m], wired.routes[self.kinds[m]]))
-        pick = int(rows[0]) if wired.points == 1 else rows
-        constant = [k for k, rate in enumerate(wired.rates) if rate is not None]
-        rate = self.rate[[wired.place[names[0]] for names in wired.kinds]]
-        full, busy = mode == FULL, mode == BUSY
-        if wired.points > 1:
-            full, busy = full[:, None], busy[:, None]
-        longest, first = self.q_max[:, pick], [wired.place[f.names[0]] for f in classes]
-        return Point(
-            self.net, wired.given, wired.at, None, tuple(classes), (), (), wired.links,
-            tuple((wired.routes[k], wired.many[k] * rate[k, pick]) for k in constant
-                  if is_on(wired.flows[k], wired.at)),
-            np.array(mode), np.full(len(lead), -1), z=[self.z[m][:, pick] for m in lead],
-            p=[self.p[m][:, pick] for m in lead], v=[v[:, pick] for v in self.v],
-            lp=[p[:, pick] for p in self.lp], count=np.array([float(f.count) for f in classes]),
-            access=self.access[lead][:, pick], back=self.back[lead][:, pick],
-            packet=self.packet[lead][:, pick], c=self.c[:, pick], delay=self.delay[:, pick],
-            q_max=longest, q=np.where(full, longest, np.where(busy, self.queue[:, pick], 0.0)),
-            x=self.rate[first][:, pick], y=self.arrival[:, pick], rows=rows,
-        )  # fmt: skip
+def _in_classes(point: Point, leader: Any, mode: Any) -> Point:
+    """A point with equal classes as one, that of their `leader`, and with these modes of queues."""
+    lead, place = np.unique(leader), {name: i for i, name in enumerate(point.net.flows)}
+    names: dict[int, list[str]] = {m: [] for m in lead.tolist()}
+    for f, m in zip(point.classes, leader.tolist(), strict=True):
+        names[m] += f.names
+    classes = tuple(
+        replace(point.classes[m], names=tuple(sorted(own, key=place.__getitem__)))
+        for m, own in names.items()
+    )
+    full, busy = (np.reshape(mode == one, (-1, *[1] * (point.q.ndim - 1))) for one in (FULL, BUSY))
+    q = np.where(full, point.q_max, np.where(busy, point.q, 0.0))
+    return point.with_classes(classes, lead).changed(mode=np.array(mode), q=q)
 
 
 def queue_modes(
@@ -553,13 +550,12 @@ def queue_modes(
     return np.where(has & ~empty, np.where(full, FULL, BUSY), PASS), between
 
 
-def _between(at: _Table, mode: Any, i: int, l: int) -> InvalidInput:
-    """Why a point is refused whose queue `l` is between two modes."""
-    full = mode[l, i] == FULL
+def _between(link: LinkSpec, full: bool, admitted: float) -> InvalidInput:
+    """Why a point is refused at which a link's queue is between two modes."""
     what, remedy = ("buffer is full", "buffer") if full else ("queue is empty", "capacity")
     return InvalidInput(
-        f"link {at.wired.links[l].name!r} stands on a switching surface: its {what} and "
-        f"{at.admitted[l, i]:.9g} bit/s enter it, exactly its capacity, so that the two "
+        f"link {link.name!r} stands on a switching surface: its {what} and "
+        f"{admitted:.9g} bit/s enter it, exactly its capacity, so that the two "
         f"sides of y = c have different derivatives; change its {remedy} a little"
     )
 
@@ -780,13 +776,4 @@ def with_alone(point: Point, name: str) -> tuple[Point, int]:
         members = tuple(i for i, old in enumerate(twice) if old in g.members)
         own = [g.members.index(twice[i]) for i in members]
         groups.append(LawGroup(g.law, members, g.modes[:, own], g.free[:, own]))
-    arrays = {key: getattr(point, key)[twice] for key in ("access", "back", "packet", "x", "least")}
-    new = point.changed(
-        classes=classes,
-        flow_groups=tuple(groups),
-        z=[point.z[i] for i in twice],
-        p=[point.p[i] for i in twice],
-        count=np.array([float(f.count) for f in classes]),
-        **arrays,
-    )
-    return new, k
+    return point.with_classes(classes, twice).changed(flow_groups=tuple(groups)), k
