@@ -241,8 +241,8 @@ DENSE_NODES = 260
 MOST = 2000
 """Guesses that are kept, the rightmost."""
 
-BASIS, NEAREST = 80, 16
-"""Vectors of an Arnoldi basis near a shift, and guesses that are taken of it."""
+BASIS, NEAREST, SETTLED = 48, 16, 1e-3
+"""Vectors of an Arnoldi basis near a shift, guesses that are taken of it, and their tolerance."""
 
 
 @lru_cache(maxsize=128)
@@ -279,9 +279,9 @@ def approximate_roots(
     several those up to `far` away: all of them, or, of a large one, those nearest each; in the
     upper half plane.
     """
-    found = []
+    found, (collocation, moving) = [], _collocation(of, points)
     for shift in shifts:
-        matrix, moving = _collocation(of, points, shift)
+        matrix = collocation(shift)
         if len(moving) > DENSE_NODES:
             found.append(shift + _nearest(matrix, moving, more))
             continue
@@ -299,83 +299,68 @@ def approximate_roots(
 
 
 def _collocation(
-    of: Entries, points: NDArray[np.int64], shift: complex
-) -> tuple[Any, NDArray[np.bool_]]:
+    of: Entries, points: NDArray[np.int64]
+) -> tuple[Callable[[complex], Any], NDArray[np.bool_]]:
     """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the
-    last node, or z itself without a delay: a sparse matrix, and which rows are derivatives.
+    last node; 0 = z - v without a delay: the sparse matrix around a shift, and which rows are
+    derivatives.
 
     All signals are those beside exp(shift t), so that a few nodes do for the roots near a shift.
     """
     from scipy.sparse import coo_array
 
     n, lags = of.n, of.delays[0]
-    held = np.where(lags > 0, points, 1)
-    start = n + np.append(0, np.cumsum(held))
-    size, last = int(start[-1]), start[1:] - 1
-    place = np.concatenate((np.arange(n), last))
-    factor = np.concatenate((np.ones(n), np.exp(-shift * lags)))
-    moving, state = np.ones(size, bool), of.row < n
-    still = last[lags == 0]
-    moving[still] = False
-    channel, value = np.maximum(of.row - n, 0), of.value[0] * factor[of.column]
-    parts: list[Any] = [(of.row[state], place[of.column[state]], value[state])]
-    parts.append((np.arange(n), np.arange(n), np.full(n, -shift)))
-    parts.append((still, still, np.full(len(still), -1.0)))
-    for q in np.unique(held):
-        late = (held == q) & (lags > 0)
-        inner = differentiation(int(q))[1:]
-        rows = start[:-1][late, None] + np.arange(q)
-        rate = 2 / lags[late, None, None]
-        both = np.broadcast_arrays(rows[:, :, None], rows[:, None, :], inner[:, 1:] * rate)
-        parts.append(tuple(part.ravel() for part in both))
-        for own, enter in ((late, inner[:, 0]), ((lags == 0) & (held == q), None)):
-            e = np.flatnonzero(~state & np.append(own, False)[channel])
-            k = channel[e]
-            if enter is None:
-                parts.append((last[k], place[of.column[e]], value[e]))
-                continue
-            of_node = 2 / lags[k, None] * value[e, None] * enter
-            both = np.broadcast_arrays(
-                start[k, None] + np.arange(q), place[of.column[e], None], of_node
-            )
-            parts.append(tuple(part.ravel() for part in both))
-    row, column, entry = (np.concatenate(part) for part in zip(*parts, strict=True))
-    kept = entry != 0
-    return coo_array((entry[kept], (row[kept], column[kept])), shape=(size, size)).tocsc(), moving
+    nodes = [
+        2 / lag * differentiation(q)[1:] if lag else np.array([[1.0, -1.0]])
+        for q, lag in zip(points.tolist(), lags.tolist(), strict=True)
+    ]
+    held = np.array([1] * n + [len(one) for one in nodes])  # rows of each state and channel
+    end = np.cumsum(held)
+    size, start, last = int(held.sum()), end - held, end - 1
+    enter = np.concatenate((np.ones(n), *(one[:, 0] for one in nodes)))
+    inner = np.concatenate((np.zeros(n), *(one[:, 1:].ravel() for one in nodes)))
+    moving = np.ones(size, bool)
+    moving[last[n:][lags == 0]] = False
+    # each entry stands in all rows of its own
+    entry, row = _spread(held[of.row], start[of.row])
+    own_row, own_column = _spread(np.repeat(held, held), np.repeat(start, held))
+
+    def around(shift: complex) -> Any:
+        late = np.concatenate((np.ones(n), np.exp(-shift * lags)))
+        value = (of.value[0] * late[of.column])[entry] * enter[row]
+        shifted = inner - shift * (np.arange(len(inner)) < n)
+        column = np.concatenate((last[of.column[entry]], own_column))
+        places = np.concatenate((row, own_row)), column
+        return coo_array((np.concatenate((value, shifted)), places), (size, size)).tocsc()
+
+    return around, moving
+
+
+def _spread(count: NDArray[np.int64], start: NDArray[np.int64]) -> tuple[Any, Any]:
+    """Numbers each repeated so often, and beside them whole numbers that rise from its start."""
+    which = np.repeat(np.arange(len(count)), count)
+    return which, np.arange(len(which)) + (start - np.cumsum(count) + count)[which]
 
 
 def _nearest(matrix: Any, moving: NDArray[np.bool_], more: int) -> NDArray[np.complex128]:
-    """Eigenvalues of a large sparse pencil near zero, by Arnoldi's iteration without restarts:
-    guesses, whether or not they have settled.
-    """
+    """Eigenvalues of a large sparse pencil near zero: guesses, those that have settled."""
     from scipy.sparse import diags_array
-    from scipy.sparse.linalg import splu
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, splu
 
-    factors = None
     for aside in (1e-9, 1e-6, 1e-3):  # where zero itself is an eigenvalue
         at = aside * (1 + 1j)
         with suppress(RuntimeError):  # SuperLU's word for an exactly singular matrix
             factors = splu((matrix - at * diags_array(moving.astype(complex))).tocsc())
             break
-    if factors is None:
+    else:
         return np.empty(0, complex)
-    size = min(more * BASIS, len(moving))
-    basis, H = np.zeros((size + 1, len(moving)), complex), np.zeros((size + 1, size), complex)
-    start = np.random.default_rng(7).normal(size=len(moving))
-    basis[0] = start / np.linalg.norm(start)
-    for j in range(size):
-        fresh = factors.solve(moving * basis[j])
-        for _ in range(2):
-            along = basis[: j + 1].conj() @ fresh
-            H[: j + 1, j] += along
-            fresh -= along @ basis[: j + 1]
-        H[j + 1, j] = np.linalg.norm(fresh)
-        if not abs(H[j + 1, j]) > 1e-12 * abs(H[0, 0]):
-            size = j + 1
-            break
-        basis[j + 1] = fresh / H[j + 1, j]
-    found = np.linalg.eigvals(H[:size, :size])
-    found = found[np.argsort(-np.abs(found))][: more * NEAREST]
+    back = LinearOperator(matrix.shape, lambda v: factors.solve(moving * v), dtype=complex)
+    size, start = min(more * BASIS, len(moving)), np.random.default_rng(7).normal(size=len(moving))
+    how: Any = {"ncv": size, "v0": start, "tol": SETTLED, "return_eigenvectors": False}
+    try:
+        found = eigs(back, more * NEAREST, **how)
+    except ArpackNoConvergence as raised:
+        found = raised.eigenvalues
     return at + 1 / found[found != 0]
 
 
