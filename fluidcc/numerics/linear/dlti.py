@@ -632,13 +632,12 @@ class DelayLTI:
                 f"the extra delay is {shown(extra)}; give one time in seconds, or one for each of "
                 f"{len(at)}"
             )
-        m, k = self.n_inputs, len(at)
-        picked = np.eye(m)[:, at]
-        passing = np.diag([0.0 if i in set(at) else 1.0 for i in range(m)])
-        through = np.block([[passing, picked], [picked.T, np.zeros((k, k))]])
+        m, every = self.n_inputs, np.zeros(self.n_inputs)
+        every[at] = lags
+        through = np.kron([[0, 1], [1, 0]], np.eye(m))
         bank = DelayLTI(
-            np.zeros((0, 0)), np.zeros((0, m + k)), np.zeros((m + k, 0)), through,
-            delays=np.broadcast_to(lags, (k,)), inputs=self.inputs,
+            np.zeros((0, 0)), np.zeros((0, 2 * m)), np.zeros((2 * m, 0)), through,
+            delays=every, inputs=self.inputs,
         )  # fmt: skip
         return self * bank
 

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from fluidcc.base.arguments import numbers, shown, whole
 from fluidcc.base.errors import InvalidInput
-from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 
 
 def from_control(kind: Any, system: Any) -> Any:
@@ -58,24 +57,16 @@ def to_control(system: Any, omega: ArrayLike | None, pade: int | None) -> Any:
     if omega is not None:
         grid = np.atleast_1d(np.asarray(omega, float))
         return control.frd(system.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
-    if pade is None:
-        return control.ss(system.A, system.B, system.C, system.D, **names)
-    block = Blocks(system.A, system.B, system.C, system.D, np.empty(0))
-    filters = [_pade(float(lag), pade) for lag in system.delays]
-    m, p, k = system.n_inputs, system.n_outputs, len(filters)
-    joined = stack(block, *filters)
-    # (u, v, z of the filters) from (y, z, v of the filters)
-    back = np.zeros((m + 2 * k, p + 2 * k))
-    back[m : m + k, p + k :] = np.eye(k)
-    back[m + k :, p : p + k] = np.eye(k)
-    closed = wire(joined, back, np.eye(m + 2 * k)[:, :m], np.eye(p + 2 * k)[:p])
-    return control.ss(closed.A, closed.B, closed.C, closed.D, **names)
+    block = control.ss(system.A, system.B, system.C, system.D)
+    if pade is None or not len(system.delays):
+        return control.ss(block, **names)
+    filters = control.append(*(_pade(float(lag), pade) for lag in system.delays))
+    return control.ss(block.lft(filters), **names)
 
 
-def _pade(delay: float, order: int) -> Blocks:
+def _pade(delay: float, order: int) -> Any:
     """The diagonal Pade approximant of a delay [s], in a companion form whose time is the delay."""
-    from control import pade
-    from scipy.signal import tf2ss
+    import control
 
-    A, B, C, D = tf2ss(*pade(1.0, order))
-    return Blocks(A / delay, B / delay, C, D, np.empty(0))
+    A, B, C, D = control.ssdata(control.tf(*control.pade(1.0, order)))
+    return control.ss(A / delay, B / delay, C, D)

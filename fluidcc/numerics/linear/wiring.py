@@ -45,25 +45,19 @@ class Blocks(NamedTuple):
 
 def stack(*parts: Blocks) -> Blocks:
     """The blocks side by side: externals of all first, then the channels of all."""
-    A, B, C, D = (_diagonal([b[i] for b in parts]) for i in range(4))
-    columns, rows = (_externals_first([(b.ports[i], len(b.delays)) for b in parts]) for i in (0, 1))
+    from scipy.linalg import block_diag
+
+    A, B, C, D = (block_diag(*(part[i] for part in parts)) for i in range(4))
+    ports = np.array([part.ports for part in parts])
+    channels = np.array([len(part.delays) for part in parts])
+    # externals of all stand before the channels of all
+    columns, rows = (
+        np.argsort(np.repeat(np.tile((0, 1), len(parts)), np.stack((own, channels), 1).ravel()),
+                   kind="stable")
+        for own in ports.T
+    )  # fmt: skip
     delays = np.concatenate([b.delays for b in parts])
     return Blocks(A, B[:, columns], C[rows], D[np.ix_(rows, columns)], delays)
-
-
-def _externals_first(sizes: list[tuple[int, int]]) -> NDArray[np.int64]:
-    """The order in which the externals of all blocks stand before the channels of all."""
-    channel = np.concatenate([np.repeat((False, True), pair) for pair in sizes])
-    return np.argsort(channel, kind="stable")
-
-
-def _diagonal(parts: list[Matrix]) -> Matrix:
-    """The matrix with these on its diagonal."""
-    ends = np.cumsum([(0, 0), *(part.shape for part in parts)], axis=0)
-    out = np.zeros(ends[-1], np.result_type(*parts))
-    for part, (i, j) in zip(parts, ends, strict=False):
-        out[i : i + len(part), j : j + part.shape[1]] = part
-    return out
 
 
 def wire(
