@@ -26,7 +26,7 @@ from fluidcc.analysis.change import (
 )
 from fluidcc.analysis.point import Point, at_numbers, operating_point
 from fluidcc.base.arguments import explained, explained_class, number, shown
-from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
+from fluidcc.base.errors import FluidccError, InvalidInput
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import InTable
 from fluidcc.network.network import require_network
@@ -256,7 +256,7 @@ def stability_boundary(
     Returns
     -------
     Boundary, or BoundaryCurve with `along`
-        To 1e-9, by Newton's method on the real part of the root. It has the frequency, the
+        To 1e-9, where the real part of the rightmost root is zero. It has the frequency, the
         network at any value, and with `Boundary.onset` whether the Hopf point is super- or
         subcritical.
 
@@ -324,12 +324,8 @@ def stability_boundary(
     )
 
 
-NEWTON = 30
-"""Steps on the root at most; each squares the error, so that two or three do."""
-
-
 def refine(point: Point, turned: Parameter, inside: float, outside: float) -> Boundary:
-    """The crossing between two values: a bracket on the abscissa, then Newton on the root."""
+    """The crossing between two values."""
     from scipy.optimize import brentq
 
     at = {"point": point}
@@ -340,25 +336,12 @@ def refine(point: Point, turned: Parameter, inside: float, outside: float) -> Bo
 
     ends = sorted((inside, outside))
     heights = [height(end) for end in ends]
+    value = ends[int(np.argmin(np.abs(heights)))]  # where that is the boundary, to rounding
     if heights[0] * heights[1] < 0:
-        value = float(brentq(height, *ends, xtol=1e-6 * abs(outside - inside)))
-    else:  # one of them is the boundary, to rounding
-        value = ends[int(np.argmin(np.abs(heights)))]
+        value = float(brentq(height, *ends, xtol=1e-13 * abs(value), rtol=1e-13))
     point = at_value(at["point"], [(turned, value)])
     root, mode = abscissa(point)
-    for _ in range(NEWTON):
-        root, (slope,) = root_slopes(point, mode, root, [(turned, value)])
-        new = min(max(value - root.real / slope.real, ends[0]), ends[1])
-        settled, value = abs(new - value) <= 1e-12 * abs(value), new
-        point = at_value(point, [(turned, value)])
-        if settled:
-            break
-    else:
-        raise SolverError(
-            f"the boundary of {turned.name} near {value:.9g} could not be settled: the root's "
-            f"real part moves by {slope.real:.3g} 1/s per unit there; look at fluidcc.stability "
-            "on both sides"
-        )
+    root, (slope,) = root_slopes(point, mode, root, [(turned, value)])
     point = at_numbers(point, Parameters(point.given.network()))
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"

@@ -7,7 +7,7 @@ order on each side, which must agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -36,10 +36,6 @@ from fluidcc.symbols import plain
 NEARBY = 1e-5
 """Relative change of a parameter between points of which differences are taken."""
 CORNER = 1e-3
-ZERO = 1e-6
-"""Modulus, in one over the longest delay, below which a root that ought to be zero counts as
-zero.
-"""
 
 
 # --- parameters -----------------------------------------------------------------------------------
@@ -136,11 +132,9 @@ def _key(p: Parameter) -> str:
 
 def moved(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Parameters:
     """The numbers of a point's network with parameters at other values."""
-    return _with(point, {key: v for p, value in turned for key, v in p.settings(value).items()})
-
-
-def _with(point: Point, settings: Mapping[tuple[str, str, str, str], Any]) -> Parameters:
-    given = point.given.part()
+    given, settings = point.given.part(), {}
+    for p, value in turned:
+        settings |= p.settings(value)
     given.set |= settings
     for _, name, *what in settings:  # a buffer keeps its bits, also one given in seconds
         if what == ["argument", "capacity"] and np.isfinite(size := given.net.links[name].buffer):
@@ -264,7 +258,9 @@ def abscissa(point: Point) -> tuple[complex, str]:
     for name, m in {"loop": wire(point), **deviations(point)}.items():
         if not m.states:
             continue
-        root = _rightmost(LinearNetwork.of(point, m), _on_account(point, name))
+        system, zeros = LinearNetwork.of(point, m), _on_account(point, name)
+        roots = without_zeros(system, system.roots(count=1 + zeros), zeros)
+        root = complex(roots[np.argmax(roots.real)])
         if root.real > best[0].real:
             best = (complex(root.real, abs(root.imag)), name)
     return best
@@ -274,13 +270,6 @@ def _on_account(point: Point, name: str) -> int:
     """How many states of a system keep account of what is under way."""
     of = (trackers(f.spec.law) for f in point.classes if name in ("loop", f.label))
     return sum(kept.data != 0 == kept.delay for own in of for kept in own.values())
-
-
-def _rightmost(system: LinearNetwork, zeros: int) -> complex:
-    """The rightmost root but for `zeros` at zero."""
-    roots = system.roots(count=1 + zeros)
-    left = without_zeros(roots, min(zeros, int((np.abs(roots) * system.pencil.time <= ZERO).sum())))
-    return complex(left[np.argmax(left.real)])
 
 
 # --- two values of a parameter with different verdicts --------------------------------------------

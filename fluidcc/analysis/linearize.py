@@ -96,7 +96,7 @@ class LinearNetwork(DelayLTI):
         infinitely many are.
         """
         count = whole(count, "count", least=1)
-        return self._search.rightmost(count, attempts=2, fewer=True)
+        return self._search.rightmost(count, fewer=True)
 
     def margins(self, channel: str | int | None = None, at: str | None = None) -> Margins:
         """Gain, phase, delay and modulus margins, with their frequencies, as `DelayLTI.margins`.

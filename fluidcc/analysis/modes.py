@@ -286,9 +286,20 @@ def _by_account(point: Point, direction: FreeDirection) -> bool:
     return False
 
 
-def without_zeros(roots: NDArray[np.complex128], zeros: int) -> NDArray[np.complex128]:
-    """The roots without the `zeros` that lie nearest to zero."""
-    return roots[np.sort(np.argsort(np.abs(roots), kind="stable")[zeros:])]
+ZERO = 1e-6
+"""Modulus, in one over the longest delay, below which a root that ought to be zero counts as
+zero.
+"""
+
+
+def without_zeros(
+    system: DelayLTI, roots: NDArray[np.complex128], zeros: int
+) -> NDArray[np.complex128]:
+    """Roots of a system without those at zero, of which there ought to be so many."""
+    if not zeros:
+        return roots
+    at_zero = int((np.abs(roots) * system.pencil.time <= ZERO).sum())
+    return roots[np.sort(np.argsort(np.abs(roots), kind="stable")[min(zeros, at_zero) :])]
 
 
 def _directions(point: Point) -> list[dict[str, float]]:
@@ -320,8 +331,7 @@ def _decomposed(point: Point) -> tuple[Any, Any, Any, Any, Any, Any]:
     """The unknowns, which conditions are theirs, their sizes, and the singular value decomposition
     of the derivatives with the factors that scale these.
     """
-    unknowns, keep, J = conditions(point)
-    size = np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
+    unknowns, keep, size, J = conditions(point)
     J = _without_rounding(J, size)
     row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
     largest = np.abs(J * row[:, None]).max(axis=0)
@@ -340,8 +350,7 @@ def resting_point(net: Network, at: float | str | Equilibrium, delays: str = "fi
     point = operating_point(net, at, delays)
     if isinstance(at, float | int | str):
         return point
-    unknowns, keep, J = conditions(point)
-    size = np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
+    unknowns, keep, size, J = conditions(point)
     over = np.abs(residual(point)[keep]) - FAREST * (np.abs(J) @ np.abs(size))
     if np.max(over, initial=0.0) > 0:
         name = _name(point, unknowns[int(np.argmax(over))])
@@ -475,8 +484,10 @@ def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point
 
 def conditions(
     point: Point,
-) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
-    """The unknowns that are not trackers, the conditions that go with them, and dF/dX."""
+) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], Any, NDArray[np.float64]]:
+    """The unknowns that are not trackers, the conditions that go with them, their values, and
+    dF/dX.
+    """
     idle = {name for s in sources(point) for name in s.trackers}
     slots = _slots(point)
     keep = np.array([_name(point, slot) not in idle for slot in slots])
@@ -484,7 +495,8 @@ def conditions(
     J = np.empty((len(unknowns), len(unknowns)))
     for column, slot in enumerate(unknowns):
         J[:, column] = residual(shifted(point, [slot], [1j * STEP])).imag[keep] / STEP
-    return unknowns, keep, J
+    size = np.array([np.atleast_1d(getattr(point, kind)[i])[j] for kind, i, j in unknowns], float)
+    return unknowns, keep, size, J
 
 
 def _name(point: Point, slot: tuple[str, int, int]) -> str:

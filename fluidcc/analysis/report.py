@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.change import (
-    ZERO,
     Parameter,
     derivative,
     matrices_of,
@@ -314,9 +313,7 @@ def _rightmost_roots(counts: Counts, count: int) -> tuple[NDArray[np.complex128]
         for name, system in counts.parts.items():
             left = counts.gone.get(name, 0)
             if not name or system.n_states > left:
-                every = system.rightmost(count + left)
-                still = int((np.abs(every) * system.pencil.time <= ZERO).sum()) if left else 0
-                every = without_zeros(every, min(left, still)) if still else every
+                every = without_zeros(system, system.rightmost(count + left), left)
                 if system.n_states > left and not len(every):
                     raise Undecided("beside those at zero none is proved to be the rightmost")
                 found.append(np.repeat(every, counts.times[name]))

@@ -110,17 +110,17 @@ def stability(
     joined, broken = wire_both(point)
     loop = cut(point)
     opened = LinearNetwork.of(point, as_one(return_ratios(point, broken)), loop)
-    hearing = {n: own for n, own in deviations(point, "open").items()
-               if loop == "open" and own.entries.k}  # fmt: skip
-    # by class the poles are those of all flows, unless flows hear themselves
-    by_class = LinearNetwork.of(point, broken, "open") if hearing else opened
+    parts = {"": broken, **deviations(point, "open")}
+    if loop != "open":  # what flows hear of themselves stays closed
+        parts = {"": opened.wired, **deviations(point)}
     _warn_without_loop(point, broken)
     counts = Counts.of(point, joined)
     times, unstable = counts.times, counts.unstable
-    poles = {**counts.zeros, "": by_class.count_unstable()}  # differences are alike in both loops
-    poles |= {n: LinearNetwork.of(point, own).count_unstable() for n, own in hearing.items()}
     by_contour = sum(times[n] * c.by_contour for n, c in counts.zeros.items())
-    open_unstable = sum(times[n] * c.unstable for n, c in poles.items())
+    open_unstable = sum(
+        times[name] * LinearNetwork.of(point, own).count_unstable().unstable
+        for name, own in parts.items()
+    )
     stable = unstable == 0 == counts.on_axis
     return StabilityReport(
         stable=stable,

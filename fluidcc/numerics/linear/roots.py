@@ -482,15 +482,15 @@ class Searches:
         """Right of it the number of roots is finite [1/s]."""
         return max((one.essential / one.pencil.time for one in self.parts), default=-np.inf)
 
-    def rightmost(self, count: int, attempts: int = ATTEMPTS, fewer: bool = False) -> Complex:
+    def rightmost(self, count: int, fewer: bool = False) -> Complex:
         """The `count` rightmost roots [1/s], as `rightmost` of one part; of each part no more are
         looked for than may be among them.
         """
         if count < 1:
             raise InvalidInput(f"count must be at least 1, got {count}")
         if len(self.parts) == 1:
-            return rightmost(self.parts[0], count, attempts, fewer)
-        known = [rightmost(part, 1, attempts, fewer) for part in self.parts]
+            return rightmost(self.parts[0], count, fewer)
+        known = [rightmost(part, 1, fewer) for part in self.parts]
         ended = [not len(s) for s in known]
         while True:
             every = np.concatenate(known) if known else np.empty(0, complex)
@@ -501,7 +501,7 @@ class Searches:
             if not short:
                 return best
             for i in short:
-                more = rightmost(self.parts[i], len(known[i]) + 1, attempts, fewer)
+                more = rightmost(self.parts[i], len(known[i]) + 1, fewer)
                 known[i], ended[i] = more, len(more) <= len(known[i])
 
     def inside(self, region: Region) -> Complex:
@@ -511,12 +511,12 @@ class Searches:
         return every[np.argsort(-every.real, kind="stable")]
 
 
-def rightmost(of: Search, count: int, attempts: int, fewer: bool = False) -> Complex:
+def rightmost(of: Search, count: int, fewer: bool = False) -> Complex:
     """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has
     fewer.
 
     Conjugates stand together, so that there may be one more than asked for. With `fewer`, where so
-    many cannot be settled in some attempts, as many of those that were found as can; if none, the
+    many cannot be settled in two attempts, as many of those that were found as can; if none, the
     search for one goes on.
 
     Raises
@@ -528,7 +528,7 @@ def rightmost(of: Search, count: int, attempts: int, fewer: bool = False) -> Com
     """
     if of.single:
         return of.diagonal[:count]
-    problem, most = "too few roots were found", attempts if not fewer or count > 1 else ATTEMPTS
+    problem, most = "too few roots were found", 2 if fewer and count > 1 else ATTEMPTS
     for attempt in range(most):
         if attempt and not of.finite and of.without_lags():
             every = of.known()
@@ -548,7 +548,7 @@ def rightmost(of: Search, count: int, attempts: int, fewer: bool = False) -> Com
             if not problem:
                 return every[: _whole(every, number)] / of.pencil.time
     if fewer and count > 1:
-        return rightmost(of, 1, attempts, fewer)
+        return rightmost(of, 1, fewer)
     if np.isfinite(of.essential):
         raise Unsupported(
             f"the system is neutral with essential abscissa {of.essential / of.pencil.time:.6g} "
