@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sympy import Expr, Gt, Heaviside
@@ -28,9 +28,6 @@ from fluidcc.numerics.steady.follow import (
     Search,
 )
 from fluidcc.symbols import c, pi, plain, q_max, unfold, y
-
-if TYPE_CHECKING:
-    pass
 
 LENGTHS = (0.0, *np.logspace(-12.1, -0.1, 25).tolist())
 """The queueing delays that are tried, relative to the longest, and where no law switches; 1e5
@@ -50,11 +47,6 @@ LARGEST_STATE = 1e20
 limit.
 """
 
-DOUBTFUL_QUEUE = 3e-4
-"""Where a search stalls, a queue without limit and longer than this, relative to the longest, is
-looked at for growth.
-"""
-
 
 class _Load(NamedTuple):
     """What arrives at the link with its queue at a length, relative to its capacity; NaN where
@@ -71,12 +63,14 @@ class _ByLength(NamedTuple):
 
     `rest` is the equilibrium; `switch` the length [s] at which the load falls through 1 at once,
     and the load there and a hair beyond; `least` the least load at a length at which the flows
-    settle, infinite where they grow at all, 0 where that is not known at the longest.
+    settle, infinite where they grow at all, 0 where that is not known at the longest, where it
+    ended at `end`.
     """
 
     rest: Found | None = None
     switch: tuple[float, float, float] | None = None
     least: float = 0.0
+    end: Found | None = None
 
 
 class _Point:
@@ -106,36 +100,9 @@ class _Point:
         """Links with endless queues at which no less arrives than leaves."""
         return (self.system.arrivals(u) >= self.c * (1 - 1e-6)) & self.endless(u)
 
-    def longer(self, u: Any) -> Any:
-        """Where a search stalled, with those queues much longer that seem to grow without limit."""
-        u = u.copy()
-        queue = self.system.queues(u)
-        growing = self.queued & np.isinf(self.q_max) & (queue > DOUBTFUL_QUEUE * self.longest)
-        queue[growing] = self.longest * queue[growing] / np.max(queue[growing], initial=1.0)
-        return u
-
-    def held(self, u: Any) -> Found | None:
-        """Where the flows would settle if the endless queues were held at their present length;
-        None without such.
-
-        Queues that grow without end beside those are held, too, at the length of the longest.
-        """
-        endless = self.endless(u)
-        if not np.any(endless):
-            return None
-        longest = float(np.max(self.system.queues(u)))
-        for _ in endless:
-            held = self.again(u, ceiling=np.inf, held=self.flows + np.flatnonzero(endless))
-            more = endless | self.endless(held.u)
-            if held.status == CONVERGED or np.all(more == endless):
-                break
-            u, endless = held.u.copy(), more
-            u[self.flows + np.flatnonzero(endless)] = longest
-        return held
-
-    def freed(self, u: Any, ceiling: float = np.inf) -> Found | None:
+    def freed(self, u: Any) -> Found | None:
         """The equilibrium near `u`, with its queues free."""
-        again = self.again(u, ceiling=ceiling, bold=False)
+        again = self.again(u, ceiling=np.inf, bold=False)
         return again if again.status == CONVERGED else None
 
     # --- by the length of one queue ---------------------------------------------------------------
@@ -150,10 +117,10 @@ class _Point:
         return int(np.argmax(np.where(self.queued, queue, -1.0)))
 
     def by_length(self, u: Any, link: int) -> _ByLength:
-        """Hold the queue of a link at many lengths, and the endless ones as they are at `u`."""
+        """Hold the queue of a link at many lengths, and beside it the endless ones as they are."""
         if link < 0:
             return _ByLength()
-        full, kept = float(self.q_max[link]), self.endless(u)
+        full, now, kept = float(self.q_max[link]), self.system.queues(u)[link], self.endless(u)
         kept[link] = True
 
         def held(length: float, start: Any) -> _Load:
@@ -161,7 +128,18 @@ class _Point:
 
         lengths = [q * self.longest for q in LENGTHS if q * self.longest < full]
         lengths += [full + 1e5 * q for q in LENGTHS if np.isfinite(full)]
+        lengths += [now] if lengths[-1] < now < full else []
         loads = [held(lengths[-1], u)]
+        while loads[0].found.status != CONVERGED:  # queues may grow beside it
+            more = self.endless(loads[0].found.u) & ~kept
+            if not more.any():
+                break
+            kept |= more
+            u = loads[0].found.u.copy()
+            u[self.flows + np.flatnonzero(more)] = lengths[-1]
+            loads = [held(lengths[-1], u)]
+        if loads[0].load < 1 and (rest := self.freed(loads[0].found.u)) is not None:
+            return _ByLength(rest)
         for length in lengths[-2::-1]:  # from the longest on: most flows are slowest there
             last = loads[-1].found
             loads.append(held(length, last.u if last.status == CONVERGED else u))
@@ -181,7 +159,8 @@ class _Point:
                 if at_once and self._determined(held, low) and self._determined(held, high):
                     return _ByLength(switch=(high.length, low.load, high.load))
         told = [one.load for one in loads if not np.isnan(one.load)]
-        return _ByLength(least=0.0 if np.isnan(loads[-1].load) else min(told))
+        least = 0.0 if np.isnan(loads[-1].load) else min(told)
+        return _ByLength(least=least, end=loads[-1].found)
 
     def _load(self, length: float, start: Any, link: int, kept: Any) -> _Load:
         v = start.copy()
@@ -364,27 +343,18 @@ def settled(
     across = across_switches(system) if alone and found.status != GROWING else None
     if across is not None:
         return NoEquilibrium(across) if isinstance(across, str) else across
-    u = found.u if found.status == GROWING else at.longer(found.u)
-    held = at.held(u)
-    if held is not None:
-        if held.status == CONVERGED and not np.any(at.full_load(held.u)):
-            # these queues would drain: gains that fall with the delay can outrun a search
-            ceiling = max(at.longest, 10 * float(np.max(system.queues(held.u))))
-            if (again := at.freed(held.u, ceiling)) is not None:
-                return again
-        u = held.u
-    l = at.in_doubt(u)
-    lengths = at.by_length(u, l)
+    l = at.in_doubt(found.u)
+    lengths = at.by_length(found.u, l)
     if lengths.rest is not None:
         return lengths.rest
     if lengths.switch is not None:
         return NoEquilibrium(at.why_switch(l, lengths.switch))
-    always, settles = lengths.least > 1, held is not None and held.status == CONVERGED
-    if always and settles and at.full_load(u)[l]:
-        return NoEquilibrium(at.why_queue(u, l))
-    growing = GROWING in (found.status, None if held is None else held.status)
-    if lengths.least == np.inf or (growing and (always or l < 0)):
-        return NoEquilibrium(at.why_rate(u))
+    end = lengths.end or found
+    if 1 < lengths.least < np.inf and at.full_load(end.u)[l]:
+        return NoEquilibrium(at.why_queue(end.u, l))
+    growing = found.status == GROWING and (lengths.least > 1 or l < 0)
+    if lengths.least == np.inf or growing:
+        return NoEquilibrium(at.why_rate(end.u))
     endless = at.why_state(found.u)
     return NoEquilibrium(endless) if endless else SolverError(at.tried(found))
 
