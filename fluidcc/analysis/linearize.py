@@ -8,20 +8,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides, resting_point
 from fluidcc.analysis.point import Lags, Point
 from fluidcc.analysis.wiring import Matrices, as_one, cut, deviations, return_ratios, wire
-from fluidcc.base.arguments import choice, explained, explained_class, numbers, whole
+from fluidcc.base.arguments import choice, explained, explained_class, whole
 from fluidcc.base.errors import InvalidInput, gathered
-from fluidcc.base.progress import Progress
 from fluidcc.laws.steady import levels
 from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import Closed
-from fluidcc.numerics.linear.respond import respond
 from fluidcc.numerics.linear.roots import Searches
 from fluidcc.numerics.linear.wiring import Blocks, Entries, block_of, close_channels, indices
 from fluidcc.symbols import plain
@@ -143,12 +141,6 @@ class LinearNetwork(DelayLTI):
         with gathered():  # `stability` says what is left out
             found = Counts.of(self.point)
         return found.verdict
-
-    def _respond(self, t: ArrayLike, impulse: bool) -> NDArray[np.float64]:
-        """As that of `DelayLTI`, with a progress bar."""
-        times = numbers(t, "t", "times in seconds")
-        with Progress(float(times.max(initial=0.0)), about="response") as bar:
-            return respond(self._block, times, impulse, bar.reach)
 
     def deviations(self, loop: str = "closed") -> dict[str, LinearNetwork]:
         """For each class of two or more identical flows, how they differ from their mean; links

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.wiring import Blocks, Entries
+from fluidcc.numerics.linear.wiring import Blocks, Entries, spectral_radius
 
 Floats = NDArray[np.float64]
 
@@ -80,11 +80,7 @@ def turned(block: Blocks) -> Blocks:
 
 def _larger(matrix: Floats) -> float:
     """An upper bound of the spectral radius of a matrix without negative entries."""
-    return _spectral_radius(matrix) * (1 + 1e-9)
-
-
-def _spectral_radius(matrix: Floats) -> float:
-    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+    return spectral_radius(matrix) * (1 + 1e-9)
 
 
 def expanded(inner: Floats, delays: Floats) -> tuple[Floats, Floats]:
@@ -167,7 +163,7 @@ def _abscissa(inner: Floats, lags: Floats) -> float:
     """
     if nilpotent(inner):
         return -np.inf
-    return _zero(lambda c: float(np.log(_spectral_radius(inner * np.exp(-c * lags)))), lags.max())
+    return _zero(lambda c: float(np.log(spectral_radius(inner * np.exp(-c * lags)))), lags.max())
 
 
 def _zero(excess: Callable[[float], float], longest: float) -> float:
@@ -201,7 +197,7 @@ def radius(block: Blocks, abscissa: float) -> float:
     """
     for one in (block, turned(block)):
         A, late, C2, loop = _sizes(one, abscissa)
-        if _spectral_radius(loop) < 1 - 1e-9:
+        if spectral_radius(loop) < 1 - 1e-9:
             return _larger(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
     size, U, V = _scaled(block, abscissa)
     if size < 1 - 1e-9:  # (I - D22 E)^-1 is I + U E' (I - V U E')^-1 V

@@ -20,7 +20,14 @@ from fluidcc.base.errors import FluidccError
 from fluidcc.base.extras import need
 from fluidcc.base.tables import InTable
 from fluidcc.numerics.linear.pencil import in_own_units
-from fluidcc.numerics.linear.wiring import Blocks, block_of, core_of, entries_of, joined
+from fluidcc.numerics.linear.wiring import (
+    Blocks,
+    block_of,
+    core_of,
+    entries_of,
+    joined,
+    spectral_radius,
+)
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
@@ -206,7 +213,7 @@ class _Walk:
         """
         flint, b = self.flint, self.block
         size, (A, B, C, D) = np.exp(-left * b.delays), map(np.abs, b[:4])
-        if np.abs(np.linalg.eigvals(D * size)).max(initial=0.0) >= 1:
+        if spectral_radius(D * size) >= 1:
             raise _Failed(
                 "the channels amplify each other (spectral radius of abs(D22) at least one): no "
                 "bound is proved"

@@ -366,7 +366,7 @@ class DelayLTI:
         t : array_like
             Times [s], none negative.
         """
-        return self._respond(t, impulse=False)
+        return respond(self._block, t)
 
     def impulse(self, t: ArrayLike) -> Matrix:
         """Response to a Dirac impulse, without the Dirac masses that come straight through; shaped
@@ -377,10 +377,7 @@ class DelayLTI:
         t : array_like
             Times [s], none negative.
         """
-        return self._respond(t, impulse=True)
-
-    def _respond(self, t: ArrayLike, impulse: bool) -> Matrix:
-        return respond(self._block, t, impulse)
+        return respond(self._block, t, impulse=True)
 
     def lsim(self, u: ArrayLike, t: ArrayLike, x0: ArrayLike | None = None) -> Matrix:
         """Response of every output to an input that is linear between its samples: shape (outputs,
@@ -659,17 +656,10 @@ class DelayLTI:
             raise InvalidInput(
                 f"{self!r} has no delayed signal at which a loop could be broken; see at='ports'"
             )
-        late = [f"delay{i}" for i in range(k)]
-        return DelayLTI(
-            self.A,
-            np.hstack((self.B[:, m:], np.zeros((self.n_states, k)))),
-            np.vstack((np.zeros((k, self.n_states)), self.C[p:])),
-            np.block([[np.zeros((k, k)), -np.eye(k)], [self.D[p:, m:], np.zeros((k, k))]]),
-            delays=self.delays,
-            states=self.states,
-            inputs=late,
-            outputs=late,
-        )
+        late, core = [f"delay{i}" for i in range(k)], (self.B[:, m:], self.C[p:], self.D[p:, m:])
+        return -DelayLTI(
+            self.A, *core, states=self.states, inputs=late, outputs=late
+        ).delayed(self.delays)  # fmt: skip
 
 
 def _no_quotient() -> Unsupported:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.compiled.elimination import evaluated, evened, parted, planned
 from fluidcc.numerics.linear.compiled.zeros import bound
-from fluidcc.numerics.linear.wiring import Entries, alike, block_of
+from fluidcc.numerics.linear.wiring import Entries, alike, block_of, spectral_radius
 
 Floats = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -62,7 +62,7 @@ def _units(of: Entries) -> Floats:
         one = of._replace(value=np.abs(of.value[i : i + 1]), delays=of.delays[i : i + 1])
         fastest = _fastest(one.without_ports())
         if fastest == 0 and of.m == of.p:
-            fastest = _fastest(one.closed())
+            fastest = _fastest(one.closed().without_ports())
         found[i] = 1 / fastest if fastest > 0 else 1.0
     return found
 
@@ -74,7 +74,7 @@ def _fastest(of: Entries) -> float:
     A, B, C, D, _ = block_of(of)
     with suppress(np.linalg.LinAlgError):
         A = A + B @ np.linalg.solve(np.eye(len(D)) - D, C)
-    return float(np.abs(np.linalg.eigvals(A)).max(initial=0.0))
+    return spectral_radius(A)
 
 
 class Values(NamedTuple):

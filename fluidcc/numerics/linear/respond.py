@@ -23,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import numbers, shown
 from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.progress import Progress
 from fluidcc.numerics.linear.pencil import in_own_units
-from fluidcc.numerics.linear.wiring import Blocks, block_of, entries_of
+from fluidcc.numerics.linear.wiring import Blocks, block_of, entries_of, spectral_radius
 
 Floats = NDArray[np.float64]
 
@@ -136,11 +137,7 @@ def unit_steps(block: Blocks) -> Drive:
 
 
 def respond(
-    block: Blocks,
-    t: ArrayLike,
-    impulse: bool = False,
-    seen: Callable[[float], None] = lambda t: None,
-    drive: Drive | None = None,
+    block: Blocks, t: ArrayLike, impulse: bool = False, drive: Drive | None = None
 ) -> Floats:
     """The response of every output to a unit step in every input, from rest; shape (outputs,
     inputs, len(t)).
@@ -152,8 +149,6 @@ def respond(
     impulse : bool
         Its derivative instead: the impulse response without the Dirac masses that come straight
         through.
-    seen : callable
-        Told from piece to piece how far it has come [s].
     drive : Drive, optional
         Other inputs; then the columns are its own.
 
@@ -175,16 +170,17 @@ def respond(
     order = np.argsort(times, kind="stable")
     run = _Run(block, float(times.max(initial=0.0)), impulse, drive)
     done = 0
-    while done < len(times):
-        run.piece()
-        seen(run.end)
-        stop = len(times)
-        if run.end < run.until:
-            stop = int(np.searchsorted(times[order], run.end, side="left"))
-        part = order[done:stop]
-        if len(part):
-            out[:, :, part] = run.outputs(times[part])
-        done = stop
+    with Progress(run.until, about="response") as bar:
+        while done < len(times):
+            run.piece()
+            bar.reach(run.end)
+            stop = len(times)
+            if run.end < run.until:
+                stop = int(np.searchsorted(times[order], run.end, side="left"))
+            part = order[done:stop]
+            if len(part):
+                out[:, :, part] = run.outputs(times[part])
+            done = stop
     return out
 
 
@@ -364,13 +360,9 @@ def _rate(block: Blocks) -> float:
     """
     m, p = block.ports
     A, B, C, D = (np.abs(part) for part in (block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]))
-    if _radius(D) > 0.99:
+    if spectral_radius(D) > 0.99:
         return math.inf
-    return _radius(A + B @ np.linalg.solve(np.eye(len(D)) - D, C))
-
-
-def _radius(matrix: Floats) -> float:
-    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+    return spectral_radius(A + B @ np.linalg.solve(np.eye(len(D)) - D, C))
 
 
 def _longest(block: Blocks, shortest: float) -> float:
@@ -379,7 +371,7 @@ def _longest(block: Blocks, shortest: float) -> float:
     """
     rate = _rate(block)
     if math.isinf(rate):
-        return min(shortest, 0.5 / max(_radius(np.abs(block.A)), 0.5 / shortest))
+        return min(shortest, 0.5 / max(spectral_radius(np.abs(block.A)), 0.5 / shortest))
     return 0.5 / rate if rate else math.inf
 
 

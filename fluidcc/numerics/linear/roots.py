@@ -43,6 +43,7 @@ from fluidcc.numerics.linear.wiring import (
     Entries,
     block_of,
     close_channels,
+    conditioned,
     core_of,
     in_own_time,
     independent,
@@ -213,11 +214,8 @@ class Search:
             return np.zeros(max(cluster_moments(self.pencil, 0.0, NEAR_ZERO)[0], 0), complex)
         A, B, C, D, lags = self.block
         whole = joined(A, B, C, D - np.eye(len(lags)))
-        with suppress(np.linalg.LinAlgError):
-            condition = np.abs(np.linalg.inv(whole)) @ np.abs(whole)
-            most = min(condition.sum(axis=1).max(), np.abs(np.linalg.eigvals(condition)).max())
-            if most < 1 / SINGULAR:
-                return np.empty(0, complex)
+        if conditioned(whole, np.abs(whole))[1] < 1 / SINGULAR:
+            return np.empty(0, complex)
         around = np.linalg.pinv(np.eye(len(lags)) - D)
         size = np.abs(A) + np.abs(B) @ np.abs(around) @ np.abs(C)
         values, moved = eigenvalues(A + B @ around @ C, size, SINGULAR)

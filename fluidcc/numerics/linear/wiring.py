@@ -117,23 +117,34 @@ def close_channels(block: Blocks) -> Blocks:
 
 
 def _inverse(matrix: Matrix, problem: str) -> Matrix:
-    """The inverse of I less a loop, unless rounding of that loop decides whether there is one.
-
-    How rounding of entries changes the inverse does not depend on the units of what they join
-    (Bauer's condition).
-    """
-    most, one = np.inf, np.eye(len(matrix))
-    with suppress(np.linalg.LinAlgError):
-        inverse = np.linalg.inv(matrix)
-        condition = np.abs(inverse) @ (one + np.abs(one - matrix))
-        most = condition.sum(axis=1).max(initial=0.0)
-        if most > 1 / SINGULAR:  # as it is never but where units are far apart
-            most = np.abs(np.linalg.eigvals(condition)).max()
+    """The inverse of I less a loop, unless rounding of that loop decides whether there is one."""
+    one = np.eye(len(matrix))
+    inverse, most = conditioned(matrix, one + np.abs(one - matrix))
     if not most <= 1 / SINGULAR:
         raise InvalidInput(
             f"{problem} (to {1 / most:.1e} of its entries); put a delay or a lag into it"
         )
-    return np.asarray(inverse)
+    return inverse
+
+
+def conditioned(matrix: Matrix, size: Matrix) -> tuple[Matrix, float]:
+    """The inverse of a matrix, and how much of itself a small part of entries of that size changes
+    it by: infinite where there is none.
+
+    That does not depend on the units of what they join (Bauer's condition).
+    """
+    with suppress(np.linalg.LinAlgError):
+        inverse = np.linalg.inv(matrix)
+        condition = np.abs(inverse) @ size
+        most = float(condition.sum(axis=1).max(initial=0.0))
+        # as it is never but where units are far apart
+        return inverse, most if most <= 1 / SINGULAR else spectral_radius(condition)
+    return matrix, np.inf
+
+
+def spectral_radius(matrix: Matrix) -> float:
+    """The largest modulus of a matrix's eigenvalues."""
+    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
 
 
 def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
@@ -195,19 +206,20 @@ class Entries(NamedTuple):
         size = self.n + self.k
         return self.of((self.row < size) & (self.column < size))._replace(m=0, p=0)
 
-    def closed(self, disturbed: bool = False) -> Entries:
-        """The loop ``u = -y``, where inputs become channels without delay: an autonomous block, or
-        with `disturbed` that from what is added to each input to the sum.
+    def closed(self) -> Entries:
+        """The loop ``u = -y``, where inputs become channels without delay: that from what is added
+        to each input to the sum.
         """
-        size, m, none = self.n + self.k, self.m, np.zeros((len(self.delays), self.m))
-        row, column = self.row, self.column
-        value, ports = np.where(row < size, 1.0, -1.0) * self.value, m if disturbed else 0
-        if disturbed:
-            own, port = size + np.arange(m), size + m + np.arange(m)
-            row, column = np.concatenate((row, own, port)), np.concatenate((column, port, own))
-            value = np.concatenate((value, np.ones((len(value), 2 * m))), axis=1)
-        delays = np.concatenate((self.delays, none), axis=1)
-        return Entries(row, column, value, delays, self.n, ports, ports).in_order()
+        size, m = self.n + self.k, self.m
+        own, port = size + np.arange(m), size + m + np.arange(m)
+        row, column = (
+            np.concatenate((self.row, own, port)),
+            np.concatenate((self.column, port, own)),
+        )
+        turned = np.where(self.row < size, 1.0, -1.0) * self.value
+        value = np.concatenate((turned, np.ones((len(turned), 2 * m))), axis=1)
+        delays = np.concatenate((self.delays, np.zeros((len(turned), m))), axis=1)
+        return Entries(row, column, value, delays, self.n, m, m).in_order()
 
     def in_order(self) -> Entries:
         """With rows that rise, and columns in each."""
