@@ -22,7 +22,7 @@ from fluidcc.analysis.modes import (
     without_zeros,
 )
 from fluidcc.analysis.point import BUSY, FULL, PASS, Lags, Point, at_numbers
-from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
+from fluidcc.analysis.wiring import Matrices, deviations, wire
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, UnknownName
 from fluidcc.base.progress import BARE, Progress
@@ -132,7 +132,8 @@ def _key(p: Parameter) -> str:
 
 def moved(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Parameters:
     """The numbers of a point's network with parameters at other values."""
-    given, settings = point.given.part(), {}
+    given = point.given.part()
+    settings: dict[Any, Any] = {}
     for p, value in turned:
         settings |= p.settings(value)
     given.set |= settings
@@ -243,9 +244,7 @@ def root_slopes(
 
 def matrices_of(point: Point, mode: str) -> Matrices:
     """The closed loop at a point, or the differences among the flows of a class."""
-    if mode == "loop":
-        return wire(point)
-    return deviation(point, [f.label for f in point.classes].index(mode))
+    return wire(point) if mode == "loop" else deviations(point)[mode]
 
 
 def abscissa(point: Point) -> tuple[complex, str]:

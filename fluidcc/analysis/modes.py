@@ -5,7 +5,7 @@ one to the other; and of roots at zero the continuum of equilibria behind them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,11 +123,6 @@ def _distance(pencil: Pencil, s: complex) -> float:
     """Newton's step towards a root [1/s]: about the distance to it."""
     slope = pencil.values(np.array([s * pencil.time]), scaled=True).slope[0]
     return float(1 / np.abs(slope) / pencil.time)
-
-
-def fairness_mode(modes: Sequence[Mode]) -> Mode | None:
-    """The slowest mode that shifts rates."""
-    return max((m for m in modes if m.shifts), key=lambda m: m.root.real, default=None)
 
 
 def _rates(pencil: Pencil, s: complex) -> Any:

@@ -23,7 +23,6 @@ from fluidcc.analysis.linearize import Counts, LinearNetwork
 from fluidcc.analysis.modes import (
     Mode,
     choices,
-    fairness_mode,
     modes_of,
     polish,
     without_zeros,
@@ -641,7 +640,8 @@ class StabilityReport:
         """The slowest mode in which rates shift from flow to flow; None if there is one flow, or
         none among `modes`.
         """
-        return fairness_mode(self.modes)
+        shifts = (mode for mode in self.modes if mode.shifts)
+        return max(shifts, key=lambda mode: mode.root.real, default=None)
 
     @cached_property
     def sufficient(self) -> Any:

@@ -499,7 +499,7 @@ def closed(m: Matrices, point: Point) -> Matrices:
     InvalidInput
         If rates act on one another without any delay, round and round.
     """
-    found = m._replace(entries=m.entries.closed(disturbed=True))
+    found = m._replace(entries=m.entries.closed())
     _with_delay(found, point)
     return found
 
@@ -530,7 +530,9 @@ def has_loop(m: Matrices) -> bool:
 
 
 def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
-    """`deviation` of every class of two or more flows, by its label."""
+    """How the flows of every class of two or more differ from their mean, by its label: links hear
+    nothing of that, each only its own past.
+    """
     if all(f.count < 2 for f in point.classes):
         return {}
     laws, trips = sources(point), Lags(point).trip
@@ -539,13 +541,6 @@ def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
         for k, f in enumerate(point.classes)
         if f.count > 1
     }
-
-
-def deviation(point: Point, k: int) -> Matrices:
-    """How the flows of class `k` differ from their mean: links hear nothing of that, each only
-    its own past.
-    """
-    return _alone(point, point.classes[k].label, sources(point)[k], Lags(point).trip[k], "closed")
 
 
 def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:

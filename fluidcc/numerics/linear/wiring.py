@@ -134,7 +134,7 @@ def conditioned(matrix: Matrix, size: Matrix) -> tuple[Matrix, float]:
     That does not depend on the units of what they join (Bauer's condition).
     """
     with suppress(np.linalg.LinAlgError):
-        inverse = np.linalg.inv(matrix)
+        inverse = np.asarray(np.linalg.inv(matrix), np.float64)
         condition = np.abs(inverse) @ size
         most = float(condition.sum(axis=1).max(initial=0.0))
         # as it is never but where units are far apart
