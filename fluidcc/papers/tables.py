@@ -191,7 +191,8 @@ def table(
     -------
     Table
         One `Row` a claim: id, paper, place, statement, published, computed, verdict, reason.
-        Nothing is stored: each claim is a function that derives or simulates.
+        Nothing is stored: each claim is a function that derives or simulates, and a paper takes a
+        minute and more. ``.filter(verdict="refuted")`` keeps those of one verdict.
 
     Raises
     ------

@@ -139,6 +139,7 @@ class DelayLTI:
 
         Each A_k has a channel for each of its rows that is no multiple of another, or for each such
         column if these are fewer; no entry is lost, however small it is beside others.
+        ``margins(at="delays")`` are those of the equation as it stands.
 
         Parameters
         ----------
