@@ -25,7 +25,7 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import Law, Link
 from fluidcc.laws.linear import symbolic_jacobians
 from fluidcc.laws.parts import Steady
 from fluidcc.laws.steady import settled
@@ -33,8 +33,9 @@ from fluidcc.laws.switches import undecided
 from fluidcc.proofs.algebra import binding, by_squares
 from fluidcc.proofs.asked import exact, oriented
 from fluidcc.proofs.steps import spend
-from fluidcc.symbols import e, edot, plain, unfold, x_tau
+from fluidcc.symbols import e, edot, plain, unfold, x_tau, y
 
+_ENTERED = Symbol("y_in", positive=True)  # what a link that drops lets into its queue [bit/s]
 _NODE = 20  # steps of a place in the search, and for each operation of a flow that is solved
 
 
@@ -60,13 +61,18 @@ def steady_flow(law: Law, given: Mapping[Symbol, Any] | None = None) -> dict[Sym
         What else is known, such as ``{pi: 0}``.
     """
     known = _known(law, given or {})
-    return {z: f.subs(known) for z, f in law.switched().flow.items()}
+    own = law.queue if isinstance(law, Link) else None  # it hears of what enters, others of all
+    entered = known | ({y: _ENTERED} if y in known else {})
+    flow = law.switched().flow.items()
+    return {z: f.subs(entered if z == own else known) for z, f in flow}
 
 
 def _known(law: Law, given: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
     known: dict[Symbol, Any] = {}
     if law.kind == "source":
         known = {edot: Integer(0), x_tau: law.switched().out["rate"]}
+    elif isinstance(law, Link) and law.queue and "drop" in law.out:
+        known = {y: _ENTERED / (1 - law.switched().out["drop"])}
     return known | {s: unfold(v) for s, v in given.items()}
 
 
@@ -98,6 +104,8 @@ def standstills(
     flows = [(z, exact(f)) for z, f in steady_flow(law, claim.given).items()]
     given = tuple(r.func(*(exact(unfold(f)).subs(known) for f in r.args)) for r in where)
     out = [f.subs(known) for f in held.out.values()] if outputs else [*known.values()]
+    if y in known and not any(f.has(y) for f in (claim.relation, *given)):
+        out = [f for f in out if f is not known[y]]  # of no interest to the claim
     rest = _Rest(law, claim.eliminate, flows, switches, {}, {}, given, out)
     for values, met, branch in rest.ways():
         yield Standstill({s: v.subs(branch) for s, v in known.items()} | values, met, branch)
