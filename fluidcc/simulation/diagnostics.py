@@ -61,6 +61,11 @@ _STUBBORN = (
     "half of the run{}, as its increase outweighs its decrease at losses: change these, or give "
     "the link more buffer"
 )
+_SMOOTH = (
+    "flow {!r} ({}) is a mean over losses at random, but those of link {!r} are of a full buffer, "
+    "which all flows hear at once{}: take a law that jumps at them, such as fluidcc.AIMD for Reno, "
+    "or a link that marks or drops early"
+)
 
 
 def foreseen(at: Layout) -> list[str]:
@@ -162,7 +167,8 @@ def doubts(space: Workspace) -> list[str]:
     """
     at = space.at
     return [
-        *foreseen(at), *_hasty(at), *_by_bytes(at), *_lost(space), *_small_windows(space),
+        *foreseen(at), *_hasty(at), *_by_bytes(at), *_lost(space), *_smooth(space),
+        *_small_windows(space),
         *_path_delays(space), *_of_laws(space),
     ]  # fmt: skip
 
@@ -230,6 +236,23 @@ def _lost(space: Workspace) -> list[str]:
         more = f", and so with {len(flows) - 1} more" if flows[1:] else ""
         said.append(text.format(*who, share, more))
     return said
+
+
+def _smooth(space: Workspace) -> list[str]:
+    """Windows that answer losses in the mean, at a buffer that is full at times."""
+    at, late = space.at, slice(int(space.state.n_samples) // 2, None)
+    full = [
+        not {"mark", "drop"} & link.law.out.keys() and np.any(space.link_rows(s.SLLOSS)[l, late])
+        for l, link in enumerate(at.links)
+    ]
+    found = [
+        (f.name, f.law.name, next(name for name, l in zip(f.route, at.route(i)) if full[l]))
+        for i, f in enumerate(at.flows)
+        if not f.law.jumps and f.law.window is not None and used(f.law) & {pi}
+        and any(full[l] for l in at.route(i))
+    ]  # fmt: skip
+    more = f" (and so with {len(found) - 1} more)" if found[1:] else ""
+    return [_SMOOTH.format(*found[0], more)] if found else []
 
 
 def _by_bytes(at: Layout) -> list[str]:

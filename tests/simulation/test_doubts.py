@@ -29,6 +29,16 @@ def test_a_jump_at_any_ratio_is_warned_of(law: fc.Source, link: fc.Link) -> None
         fc.simulate(dumbbell(law, link=link), 0.1)
 
 
+@pytest.mark.parametrize(
+    ("law", "link"),
+    [(fc.Reno, fc.DropTail), (fc.HighSpeed, fc.DropTail), (fc.AIMD, fc.DropTail), (fc.Reno, fc.PI)],
+)
+def test_a_mean_over_random_losses_is_doubted_at_a_full_buffer(law: fc.Source, link: fc.Link) -> None:
+    said = fc.simulate(dumbbell(law, link=link), 20).attrs["warnings"]
+    doubted = link is fc.DropTail and law is not fc.AIMD
+    assert doubted == (f"({law.name}) is a mean over losses at random" in str(said))
+
+
 HALF = fc.Jump(when=pi - 0.5, reset={s: s / 2 for s in fc.StaticAIMD.states}, refractory=1)
 DEAF_TO_LITTLE = replace(fc.StaticAIMD, name="Half", jumps=(HALF,))
 
