@@ -241,15 +241,17 @@ def _lost(space: Workspace) -> list[str]:
 def _smooth(space: Workspace) -> list[str]:
     """Windows that answer losses in the mean, at a buffer that is full at times."""
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
+    lost = np.any(space.link_rows(s.SLLOSS)[:, late], axis=1)
     full = [
-        not {"mark", "drop"} & link.law.out.keys() and np.any(space.link_rows(s.SLLOSS)[l, late])
-        for l, link in enumerate(at.links)
+        name
+        for (name, link), losing in zip(at.net.links.items(), lost, strict=True)
+        if losing and not {"mark", "drop"} & link.law.out.keys()
     ]
     found = [
-        (f.name, f.law.name, next(name for name, l in zip(f.route, at.route(i)) if full[l]))
-        for i, f in enumerate(at.flows)
+        (f.name, f.law.name, next(name for name in f.route if name in full))
+        for f in at.flows
         if not f.law.jumps and f.law.window is not None and used(f.law) & {pi}
-        and any(full[l] for l in at.route(i))
+        and {*f.route} & {*full}
     ]  # fmt: skip
     more = f" (and so with {len(found) - 1} more)" if found[1:] else ""
     return [_SMOOTH.format(*found[0], more)] if found else []

@@ -49,6 +49,6 @@ def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
                 FinalState.of(r).states("flow", "a")[own.index("F")]
                 for r in (run, counted_anew(net, run))
             )
-            # Where a queue lets nothing in and drains, the clock counts parts in a thousand too many.
+            # A queue that lets nothing in and drains: parts in a thousand too many are counted.
             near = 5e-3 if link == "REDDrop" else 1e-3
             assert kept == pytest.approx(counted, abs=near * buffer / 8000)
