@@ -28,7 +28,9 @@ def test_its_numbers_are_those_of_the_library() -> None:
     text, claims = README.read_text(), (ROOT / "figures" / "claims.md").read_text()
     (ready,) = re.findall(r"more than (\d+) are ready", text)
     assert int(ready) == (len({*sources.__all__, *links.__all__}) - 1) // 10 * 10
-    ((some, refuted),) = re.findall(r"some (\d+) in five papers and [^.]*? (\d+) are\s+refuted", text)
+    ((some, refuted),) = re.findall(
+        r"some (\d+) in five papers and [^.]*? (\d+) are\s+refuted", text
+    )
     assert refuted == re.findall(r"(\d+) refuted", claims)[0]
     assert int(some) == round(int(re.findall(r"(\d+) claims", claims)[0]), -1)
 

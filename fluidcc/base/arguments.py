@@ -36,7 +36,10 @@ MOST = 2**63 - 1  # the largest integer of NumPy and compiled code
 def shown(value: Any) -> str:
     """Return a value for a message: in one line, its middle left out where it is long."""
     try:
-        text = " ".join(repr(value).split())
+        text = repr(value)
+        if text.startswith("<xarray."):  # its first line: attributes may be long
+            text = text.partition("\n")[0]
+        text = " ".join(text.split())
     except (
         Exception
     ):  # an integer of more digits than Python prints, a list nested without end, an odd object

@@ -7,13 +7,13 @@ w - cwnd. With a longer queue dwnd shrinks by zeta times the packets that wait, 
 proportion. At a loss w falls to (1 - beta) w, and cwnd to its half.
 
 The law is the mean over losses at random, one cut a round trip at most. gamma is fixed here, and
-not adapted to the path. Where a queue is held at gamma packets of each flow the law slides, and has
-no equilibrium.
+not adapted to the path. Between gamma - 1/2 and gamma + 1/2 packets one law goes over into the
+other: at a step a fluid would slide, which packets do not resolve either.
 """
 
 from __future__ import annotations
 
-from sympy import Eq, Heaviside, Max, Min, Rational
+from sympy import Eq, Max, Min, Rational
 
 from fluidcc.sources.windows import acked, cuts, delta, w, window
 from fluidcc.symbols import RTT, Let, nonnegative, pi, positive
@@ -25,7 +25,7 @@ alpha, beta, k, gamma, zeta = positive("alpha beta k gamma zeta")
 
 _round = Let(r"\rho", (1 - pi) * acked / w)  # round trips a second
 _waits = Let(r"\mathrm{diff}", w * delta / RTT)
-_short = Heaviside(gamma - _waits, 0)
+_short = Let(r"\sigma", Min(Max(gamma + Rational(1, 2) - _waits, 0), 1))
 _fast = Max(alpha * w**k - 1, 0)
 _dwnd = _fast * _short - zeta * _waits * (1 - _short) * Min(w - cwnd, 1)
 

@@ -87,7 +87,7 @@ def cuts(ratio: Any = pi, interval: Any = w / acked) -> Expr:
         [s]; by default a round trip, in which a window is acknowledged.
     """
     n = Let("n", acked * interval)
-    return Let(rf"(1 - (1 - {ratio})^n)", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
+    return Let(rf"(1 - (1 - {ratio})^{{n}})", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
 
 
 @explained

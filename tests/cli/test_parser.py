@@ -64,10 +64,10 @@ def test_what_commands_say_is_json_too(
 def test_claims_as_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few = fc.claims.table("ldcc", only="(18)")
+    few = fc.claims.table("ldcc", only="(16)")
     monkeypatch.setattr(fc.claims, "table", lambda paper: few)
     (row,) = said("claims", "ldcc", capsys=capsys)
-    assert (row["id"], row["place"], row["verdict"]) == (few[0].id, "(18)", "proved")
+    assert (row["id"], row["place"], row["verdict"]) == (few[0].id, "(16)", "proved")
 
 
 def test_what_json_has_no_word_for() -> None:

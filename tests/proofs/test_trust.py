@@ -124,7 +124,7 @@ def test_a_narrow_peak_refutes_an_equation(statement: Any) -> None:
 def test_large_numbers_are_not_taken_apart_and_derivatives_are_named() -> None:
     assert prove(1 / z + 1 / w > Rational(1, 10**400)).status == "refuted"  # type: ignore[union-attr]
     still = prove(Eq(sp.Function("x")(z).diff(z), 0))
-    assert still.counterexample == {"x'(z)": -1.0}  # type: ignore[union-attr]
+    assert [*still.counterexample] == ["x'(z)"]  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

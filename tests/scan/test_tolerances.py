@@ -19,6 +19,8 @@ from tests.scan.cases import sample
 CAPACITY, BUFFER, UNTIL = 5e6, 8e5, 5.0
 CASES = list(product(links.__all__, combinations_with_replacement(sources.__all__, 2)))
 
+RELAYS = [("DCTCP", "DCTCP"), ("DCTCP", "Prague"), ("Prague", "Prague")]
+
 # A cut at the first mark is decided by the seventh digit of the rates, or a later one: PI's
 # probability leaves 0 with a slope that is a millionth of its terms, and may be back at 0 within a
 # millisecond. The tolerance from which on all finer ones agree. That of HTCP beside the other two
@@ -30,6 +32,8 @@ GRAZING = {
     ("PI", ("HTCP", "RateAIMD")): 1e-8,
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("StaticIIAD", "Vegas")): 1e-9,
+    # Marks of a threshold are a relay, whose cycle hangs on when each comes.
+    **dict.fromkeys((("StepMark", pair) for pair in RELAYS), 1e-8),
 }
 # The first fills the link to the last bit: rounding decides whether there is a queue, and so what
 # the other finds.

@@ -237,8 +237,8 @@ def test_arguments_are_checked(changes: dict[str, Any], text: str) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
-        ({"increase": 1}, InvalidInput, "not given are k, l, lam, sigma, decrease"),
-        ({"increase": 1, "decrease": x, "k": 0}, InvalidInput, "not given are l, lam, sigma"),
+        ({"increase": 1}, InvalidInput, "k, l, lam, sigma, decrease are left out"),
+        ({"increase": 1, "decrease": x, "k": 0}, InvalidInput, "l, lam, sigma are left out"),
         ({"increase": Symbol("a") * x, "decrease": x / 2}, InvalidInput, "in a, x; give one in"),
         ({"increase": "x", "decrease": x / 2}, InvalidInput, "increase is 'x'"),
         ({"increase": [1, 2], "decrease": [x] * 3}, InvalidInput, "2 expressions and decrease"),
