@@ -170,6 +170,7 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
                 "number of flows, which the undelayed equations do not have; fluidcc.stability does"
             )
     for n, f in heard.items():
+        _check_known(n, f, [rate[n]])
         signals = {
             e: delay[n], edot: sum(links[q] for q in waits[n]),
             pi: 1 - prod(unmarked[l] for l in f.route), price: sum(prices[l] for l in f.route),
@@ -179,12 +180,7 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
         floors |= _floors(f.law, own)
         for z, g in f.law.flow.items():
             motion[own[z]] = _projected(own[z], _put(f, g, frozen[n], signals), floors)
-        own_flows = [rate[n], *(motion[z] for z in own.values())]
-        if left := {s for g in own_flows for s in g.free_symbols} & {*SOURCE_INPUTS}:
-            raise Unsupported(
-                f"flow {n!r} ({f.law.name}): its rate is made of {', '.join(map(plain, left))}, "
-                "which the undelayed equations do not have; fluidcc.stability does"
-            )
+        _check_known(n, f, [motion[z] for z in own.values()])
     motion |= links
     specs: list[FlowSpec | LinkSpec] = [*heard.values(), *net.links.values()]
     still = {
@@ -198,6 +194,15 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
         "queue": queue, "arrival": arrival, "capacity": capacity, "floors": lowest,
         "constants": constants, "frozen": frozen, "rest": rest, "net": net,
     }  # fmt: skip
+
+
+def _check_known(name: str, flow: FlowSpec, made: list[Any]) -> None:
+    """Refuse a flow whose rate or states are made of what a law hears and these equations lack."""
+    if left := {s for f in made for s in f.free_symbols} & {*SOURCE_INPUTS}:
+        raise Unsupported(
+            f"flow {name!r} ({flow.law.name}): its rate is made of {', '.join(sorted(map(plain, left)))}, "
+            "which the undelayed equations do not have; fluidcc.stability does"
+        )
 
 
 def _of_link(link: LinkSpec) -> dict[Symbol, Expr]:
@@ -231,7 +236,8 @@ def _put(flow: FlowSpec, expr: Any, frozen: Any, values: Mapping[Any, Any]) -> E
     gets a number.
     """
     within = unfold(sympify(expr).xreplace(dict(frozen)))
-    return within.subs(values).subs(_renamed(flow.law, flow.name))
+    put = {s: sympify(value) for s, value in values.items()}
+    return within.xreplace(put | _renamed(flow.law, flow.name))
 
 
 def _held(flow: FlowSpec, rest: Equilibrium, constants: Any, held: Any) -> dict[Let, Expr]:
