@@ -199,9 +199,10 @@ def equations(net: Network, at: float, rest: Equilibrium, held: tuple[str, ...])
 def _check_known(name: str, flow: FlowSpec, made: list[Any]) -> None:
     """Refuse a flow whose rate or states are made of what a law hears and these equations lack."""
     if left := {s for f in made for s in f.free_symbols} & {*SOURCE_INPUTS}:
+        names = ", ".join(sorted(map(plain, left)))
         raise Unsupported(
-            f"flow {name!r} ({flow.law.name}): its rate is made of {', '.join(sorted(map(plain, left)))}, "
-            "which the undelayed equations do not have; fluidcc.stability does"
+            f"flow {name!r} ({flow.law.name}): its rate is made of {names}, which the undelayed "
+            "equations do not have; fluidcc.stability does"
         )
 
 
