@@ -65,7 +65,7 @@ class Table(Sequence[Row]):
     Examples
     --------
     >>> import fluidcc as fc
-    >>> t = fc.claims.table("ldcc", only="(18)")
+    >>> t = fc.claims.table("ldcc", only="(16)")
     >>> len(t), t[0].verdict
     (1, 'proved')
     """
