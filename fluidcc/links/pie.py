@@ -24,14 +24,14 @@ q, p, h = PI2.states
 alpha, beta, T, target = PI2.params
 decay, rise, spared = positive("decay rise spared")
 
-_DIVISORS = (2048, 512, 128, 32, 8, 2, 1)  # below ratios of 10^-6, 10^-5, ..., 0.1, and above
+DIVISORS = (2048, 512, 128, 32, 8, 2, 1)  # below ratios of 10^-6, 10^-5, ..., 0.1, and above
 _tuned = Let(
     "k",
     sum(
         (Float(1) / n - Float(1) / before) * Heaviside(p - Float(10) ** e, 1)
-        for e, (before, n) in zip(range(-6, 0), pairwise(_DIVISORS), strict=True)
+        for e, (before, n) in zip(range(-6, 0), pairwise(DIVISORS), strict=True)
     )
-    + Float(1) / _DIVISORS[0],
+    + Float(1) / DIVISORS[0],
 )
 _raised = Let("r", _tuned * PI2.flow[p])
 _idle = Heaviside(Float("1e-6") - q / target, 0)

@@ -10,6 +10,7 @@ from sympy import Eq, exp, integrate, symbols
 from fluidcc.analysis.stability import stability
 from fluidcc.formulas.response import square_root_window
 from fluidcc.links import PI2, PIE
+from fluidcc.links.pie import DIVISORS
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.model import Found, compared, differs_if, proof, proved, refuted_if
 from fluidcc.papers.printed import agrees
@@ -83,9 +84,11 @@ def half_interval() -> Found:
 
 def tuning() -> Found:
     """The part of the gains that is left, over sqrt(2 p), on both sides of each edge."""
-    parts = {10.0 ** -(6 - k): n for k, n in enumerate((2048, 512, 128, 32, 8, 2))}
-    below = [1 / n / sqrt(2 * edge) for edge, n in parts.items()]
-    above = [1 / n / sqrt(2 * edge) for edge, n in zip(parts, (512, 128, 32, 8, 2, 1), strict=True)]
+    edges = [10.0**k for k in range(-6, 0)]
+    below, above = (
+        [1 / n / sqrt(2 * edge) for edge, n in zip(edges, some, strict=True)]
+        for some in (DIVISORS[:-1], DIVISORS[1:])
+    )
     return differs_if(max(above) > 2, least=min(below), most=max(above))
 
 

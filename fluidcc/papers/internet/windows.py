@@ -7,7 +7,12 @@ from math import log10
 import numpy as np
 from sympy import Eq, Expr, Float, Rational, integrate
 
-from fluidcc.formulas.response import aimd_window, highspeed_window, square_root_window
+from fluidcc.formulas.response import (
+    aimd_window,
+    cubic_window,
+    highspeed_window,
+    square_root_window,
+)
 from fluidcc.papers.model import Found, claims_of, compared, differs_if, proof, proved
 from fluidcc.papers.printed import off
 from fluidcc.sources import HighSpeed
@@ -15,8 +20,9 @@ from fluidcc.sources.highspeed import increase
 from fluidcc.sources.windows import w
 from fluidcc.symbols import positive, unfold
 
-alpha, beta, C, K, R, W, p, t = positive("alpha beta C K R W p t")
-_MEAN = (C * (3 + beta) / (4 * (1 - beta))) ** Rational(1, 4) * (R / p) ** Rational(3, 4)
+alpha, K, W, t = positive("alpha K W t")
+p, R, C, beta = cubic_window.arguments
+(_MEAN,) = (mean for mean in cubic_window.form.args if mean.has(R))  # where it is not Reno's
 RATIOS = [10.0**-k for k in range(2, 9)]  # loss ratios of RFC 9438's Tables 1 and 2
 GAINS = (0.04, 0.4, 4.0)  # and values of C [packet/s^3]
 RATES = (1e7, 1e8, 1e9, 1e10)  # of its Table 3, with a round trip of 0.1 s [bit/s]
@@ -51,7 +57,7 @@ def friendly_increase() -> Found:
 def cubic_mean() -> Found:
     largest = C * K**3 / (1 - beta)  # so that the cube begins at beta times the largest
     mean = integrate(C * (t - K) ** 3 + largest, (t, 0, K)) / K
-    formula = _with(_MEAN**4, p=R / (K * mean))
+    formula = (_MEAN**4).subs(p, R / (K * mean))
     return proved(
         proof(Eq(mean**4, formula), beta < 1),
         proof(Eq(largest - C * K**3, beta * largest)),
