@@ -7,11 +7,12 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test quick scan mutants warmed check reproduce notebooks docs browser wheels bench bench-rust cluster-demo house clean constraints help
+.PHONY: setup test papers quick scan mutants warmed check reproduce notebooks docs browser wheels bench bench-rust cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
 	@echo 'make test       the test suite (ARGS=... is passed on to pytest)'
+	@echo 'make papers     the slow tests of the papers: every claim, that it can turn, and every figure'
 	@echo 'make quick      the tests without the slow ones, before a commit: about a minute and a half'
 	@echo 'make scan       all pairs of laws over all links, and 200 random networks, of which the suite runs a sample'
 	@echo 'make mutants    small mutations of the package, each of which its tests must notice (ARGS="-j 2")'
@@ -30,8 +31,12 @@ help:
 setup:
 	@PYTHON='$(PYTHON)' tools/setup.sh
 
+# What follows has a target of its own, which CI runs too.
 test: setup
-	$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadgroup -m "not papers and not browser" $(ARGS)
+
+papers: setup
+	$(PY) -m pytest -n 2 --dist loadgroup -m papers $(ARGS)
 
 # Marked slow is what takes longest: the rest takes a quarter of the time.
 quick: setup
@@ -66,7 +71,7 @@ docs:
 
 browser:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all docs browser
-	$(PY) -m pytest tests/explorer/test_browser.py tests/test_jupyterlab.py $(ARGS)
+	$(PY) -m pytest -m browser $(ARGS)
 
 wheels: setup
 	tools/wheels.sh

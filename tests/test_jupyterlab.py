@@ -25,7 +25,7 @@ if CHROMIUM is None:
 if importlib.util.find_spec("jupyterlab") is None:
     pytest.skip("JupyterLab is not installed", allow_module_level=True)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 TOUR = Path(__file__).parents[1] / "notebooks" / "0_tour.ipynb"
 CELLS = """() => {
     const book = window.jupyterapp.shell.currentWidget.content;

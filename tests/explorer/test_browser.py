@@ -15,6 +15,8 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.whic
 if CHROMIUM is None:
     pytest.skip("there is no Chromium", allow_module_level=True)
 
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:

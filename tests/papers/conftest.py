@@ -1,4 +1,6 @@
-"""Tests of one paper stay in one process, which computes each of its runs once."""
+"""Tests of one paper stay in one process, which computes each of its runs once; the slow ones are
+`make papers`.
+"""
 
 from collections.abc import Iterator
 
@@ -19,6 +21,8 @@ def _two_seeds() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         _, here, name = item.nodeid.partition("tests/papers/")
+        if here and item.get_closest_marker("slow"):
+            item.add_marker("papers")
         group = next((paper for paper in papers() if here and paper in name), None)
         if group:
             item.add_marker(pytest.mark.xdist_group(f"papers {group}"))
