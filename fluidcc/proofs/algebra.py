@@ -153,14 +153,16 @@ _ROOTS = 60  # of a symbol: exponents that are floats have denominators of sixte
 
 def _without_roots(f: Expr) -> Expr:
     """Return `f` with the square of another symbol for each positive one of which there are roots,
-    and so on: it has the same values.
+    and so on, and with squares taken out of what then stands under roots: it has the same values.
     """
     for s in sorted(f.free_symbols, key=str):
         if s.is_nonnegative and not s.is_integer:
             powers = [g.exp.q for g in f.atoms(Pow) if g.base == s and g.exp.is_Rational]
             if 1 < (degree := lcm(*map(int, powers))) <= _ROOTS:
                 f = f.subs(s, Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero) ** degree)
-    return f
+    roots = (g for g in f.atoms(Pow) if g.exp.is_Rational and g.exp.q > 1)
+    few = (g for g in roots if g.count_ops() <= _LONG and not any(map(_is_large, _numbers(g))))
+    return f.xreplace({g: factored(g.base) ** g.exp for g in few})
 
 
 def _has_sign(kind: str, above: Expr, below: Expr) -> bool:

@@ -120,8 +120,8 @@ def flat(where: Iterable[Any]) -> Iterator[Relational]:
                 yield Ne(0, 0, evaluate=False)
             elif part is not true and not isinstance(part, Relational):
                 raise InvalidInput(
-                    f"the condition {part} is no equation or inequality; give relations that "
-                    "all hold, such as [p > 2*q, q < 1]"
+                    f"the condition {part} is neither an equation nor an inequality; give "
+                    "relations that all hold, such as [p > 2*q, q < 1]"
                 )
             elif part is not true:
                 yield part

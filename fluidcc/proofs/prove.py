@@ -278,8 +278,8 @@ class _Question:
             return self._refuted(point)
         agreed = hunt.agreed()
         how = (
-            f"both sides agree as far as floats tell, and where parts of them vanish or turn; at "
-            f"{agreed} points to {DIGITS} digits with no term lost beside others"
+            f"also where parts of them vanish or turn, and at {agreed} points to {DIGITS} digits "
+            "with no term lost beside others"
         )
         return self._looked_for(hunt, how, agreed >= _ENOUGH)
 
@@ -543,9 +543,7 @@ def _meant(has: set[Symbol], conditions: tuple[Any, ...]) -> None:
 
 
 def _symbolic(what: str, given: Any) -> Any:
-    """Return text is refused: the symbols in it would have no assumptions, and so be others than
-    those of any law.
-    """
+    """Return a SymPy expression; refuse text, because its symbols would carry no assumptions."""
     if isinstance(given, (Basic, bool, int, float)):
         return sympify(given)
     raise InvalidInput(

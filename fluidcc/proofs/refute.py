@@ -232,6 +232,8 @@ class Hunt:
 def seen(hunts: Sequence[Hunt]) -> str:
     """What was seen at the points of some searches."""
     held, tried = (sum(getattr(hunt, of) for hunt in hunts) for of in ("held", "tried"))
+    if hunts[0].kind == "==":
+        return f"both sides agree at {tried} points of all sizes as far as floats tell"
     others = ", and floats do not tell at the others" if held < tried else ""
     return f"it holds at {held} of {tried} points of all sizes{others}"
 

@@ -24,6 +24,7 @@ PROVED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "fraction": (1 / p - 1 / q - (q - p) / (p * q), ()),
     "logarithm": (Eq(log(p * q), log(p) + log(q)), ()),
     "root": (Eq(sp.sqrt(p**2 * q), p * sp.sqrt(q)), ()),
+    "roots of roots": (Eq(sp.sqrt(p + q + 2 * sp.sqrt(p * q)), sp.sqrt(p) + sp.sqrt(q)), ()),
     "trigonometry": (Eq(sp.sin(s) ** 2 + sp.cos(s) ** 2, 1), ()),
     "kinks": (Eq(Max(s, z) + Min(s, z), s + z), ()),
     "absolute value": (Eq(Max(s, -s), sp.Abs(s)), ()),
