@@ -1,6 +1,6 @@
 """Fluid models of congestion control: two local laws and an interconnection.
 
-The public names live in their rooms and are fetched when first used, so that ``import fluidcc``
+The public names live in subpackages and are fetched when first used, so that ``import fluidcc``
 costs nothing. Every law of `fluidcc.sources` and `fluidcc.links` is a public name too.
 """
 

@@ -378,7 +378,7 @@ class StabilityReport:
     management: gains are those of the links' laws, and a later signal is a longer round trip. What
     flows hear by delay is closed inside too. With several signals margins are those of all of them
     together, of the eigenloci of the matrix. A window that hears of delay alone is broken at its
-    rate, and bears a gain hardly above one there.
+    rate, where its gain margin is close to 1.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Modules that rooms below them call without importing them; the package's front names them.
+"""Modules that subpackages below them call without importing them; the package's front names them.
 
 A result shows its picture (`fluidcc.base.pictures.image`), a scenario runs itself, and a verdict
 compares itself with the literature, though the subpackages that do so are above them.

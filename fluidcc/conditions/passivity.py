@@ -67,7 +67,7 @@ class PassivityReport:
 
     @property
     def stable(self) -> bool:
-        """Whether it does; if not, nothing is said."""
+        """True if the passivity theorem proves stability; False means not proved."""
         return self.rank == self.links and all(
             user.settles and user.index > 0 for user in self.users
         )

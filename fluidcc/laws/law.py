@@ -132,8 +132,7 @@ class Law(metaclass=_EqualIsSame):
     initial : mapping of Symbol to Expr
         Default initial values, in terms of parameters and constants of the flow or link.
     limits : mapping of Symbol to float
-        Largest values of parameters, beyond the sign and the nonzero that a symbol's assumptions
-        ask for.
+        Largest values of parameters; their signs are those of the symbols' assumptions.
     where : tuple of relational
         What must hold of parameters, such as ``(low < high, share < 1)``.
     about : str

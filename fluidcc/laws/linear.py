@@ -60,9 +60,7 @@ class _Power(Function):
 
 
 def flat_steps(f: Expr) -> Expr:
-    """Return the same with the slopes of steps, which SymPy may leave open, as they are beside a
-    step: 0.
-    """
+    """Set the derivatives of floor, ceiling and sign, which SymPy may leave open, to 0."""
     if not f.has(floor, ceiling, sign):
         return f
     return f.replace(lambda a: isinstance(a, Subs | Derivative), lambda a: Integer(0))

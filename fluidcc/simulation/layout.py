@@ -75,7 +75,7 @@ class Group:
 
 @dataclass
 class Layout:
-    """All about a network that does not change while it runs, by index instead of by name."""
+    """Static structure of a network, by index instead of by name."""
 
     wired: Wired
     frozen: Mapping[str, float] | None
