@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import pydoc
 import re
 import subprocess
 import sys
@@ -135,8 +134,3 @@ def test_what_docstrings_send_users_to_can_be_imported() -> None:
             import_module(name)
         except ImportError:
             assert hasattr(import_module(home), last), name
-
-
-def test_help_shows_the_documentation_of_classes_of_laws_and_of_laws() -> None:
-    for of, words in ((fc.Source, "U(x) of the state"), (fc.Link, "FIFO"), (fc.RED, "Equations")):
-        assert words in pydoc.plain(pydoc.render_doc(of))

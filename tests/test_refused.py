@@ -22,7 +22,8 @@ from fluidcc.papers.ldcc.undelayed import Undelayed
 from fluidcc.papers.tables import Table
 
 from tests.calls import (  # isort: skip
-    TOML, bare, block, dde, fc, flow, g, inf, interval, lag, law, link, nan, net, run, swept, x,
+    TOML, bare, block, dde, fc, flow, g, inf, interval, lag, law, link, nan, net, report, run,
+    swept, x,
 )  # fmt: skip
 
 
@@ -125,6 +126,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: fc.simulate(net(), 1e13), "until is 1e13|until is 10000000000000"),
     (lambda: fc.simulate(net(), [1, 2]), "until"), (lambda: late(samples=2.0), "samples is 2.0"),
     (lambda: late(t_eval=[-1, 0.5]), "t_eval"), (lambda: late(t_eval=[0.5, 0.2]), "t_eval"),
+    (lambda: late(t_eval=[0, 0.5, 0.5]), "strictly"), (lambda: fc.simulate(net(), 0), "give a pos"),
+    (lambda: late(t_eval=[0, 200]), "within 0 "), (lambda: report().eigenloci(points=1), "is 1"),
     (lambda: late(t_eval=[[0.1, 0.2]]), "t_eval"), (lambda: late(t_eval=[False, True]), "t_eval"),
     (lambda: late(rtol="1e-6"), "rtol"), (lambda: late(seed=1.0), "seed"),
     (lambda: late(dt=1), "'dt'"),

@@ -216,19 +216,6 @@ def test_eigenloci_of_a_report_take_a_resolution() -> None:
     assert found.omega[at] == pytest.approx(report.crossover, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: fc.stability(_one()).eigenloci(points=1), "points is 1; give a whole number from"),
-        (lambda: fc.stability(_one(), delays="fixed"), "delays is 'fixed'; give 'fifo' or 'fro"),
-        (lambda: fc.stability(_one(), roots=0), "roots is 0"),
-    ],
-)
-def test_arguments(call: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
-        call()
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
 def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:

@@ -55,6 +55,9 @@ def test_htcp_is_its_polynomial(p: float) -> None:
 
     found = periodic(p, rtt, lambda T: grown(T) / (1 - beta), lambda t, T, W: beta * W + grown(t))
     assert response.htcp_window(p, rtt, beta) == pytest.approx(found, rel=1e-8)
+    for epoch in (0.4, 1.0, 3.0, 12.0):
+        at, window = response.htcp(epoch, rtt, beta)
+        assert response.htcp_window(at, rtt, beta) == pytest.approx(window, rel=1e-8)
 
 
 def test_htcp_is_tcp_for_short_epochs() -> None:

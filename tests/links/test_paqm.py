@@ -1,13 +1,9 @@
-"""The inner loop of P-AQM: its samples against the recursion (1) to (3), and the gains for which
-it settles.
-"""
+"""The inner loop of P-AQM: its samples against the recursion (1) to (3)."""
 
 import numpy as np
 import pytest
-from sympy import Rational, Symbol, eye, roots, simplify, solve
 
 import fluidcc as fc
-from fluidcc.papers.ecf.common import inner_map
 
 C, DT = 1e6, 0.02
 
@@ -47,25 +43,3 @@ def test_marks_slow_tcp_down_before_the_buffer_is_full() -> None:
     assert float(ds.lost[-1, 0]) == 0
     assert 0.04 < float(ds.queueing_delay.max()) < 0.8 * 3.2e6 / 30e6
     assert float(ds.mark.max()) > 0.01
-
-
-# --- the loop of a queue that drops by u, linear about r > c and q = q0 ---------------------------
-
-
-def test_eigenvalues_of_the_inner_loop() -> None:
-    """Without computing delay 1 - K and 1 - a, whatever dT, capacity and overload."""
-    K, a, *_ = fc.PAQM.params
-    assert {simplify(v) for v in inner_map(late=False).eigenvals()} == {1 - K, 1 - a}
-
-
-def test_eigenvalues_with_a_period_of_computing_delay() -> None:
-    """lambda^2 - lambda + K = 0: stable for K < 1, critically damped at K = 1/4."""
-    K, a, *_ = fc.PAQM.params
-    z = Symbol("z")
-    loop = inner_map(late=True)
-    poly = simplify((z * eye(3) - loop).det() / (z - (1 - a)))
-    assert simplify(poly - (z**2 - z + K)) == 0
-    (critical,) = solve(poly.as_poly(z).discriminant(), K)
-    assert critical == Rational(1, 4)
-    largest = [max(abs(complex(v)) for v in roots(poly.subs(K, gain), z)) for gain in (0.99, 1.01)]
-    assert largest[0] < 1 < largest[1]

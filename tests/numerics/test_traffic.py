@@ -51,14 +51,3 @@ def test_poisson_counts_are_poisson() -> None:
     mean = mean_rate * interval / packet
     assert abs(counts.mean() - mean) < 5 * np.sqrt(mean / counts.size)
     assert abs(counts.var() / mean - 1) < 5 * np.sqrt(2 / counts.size)  # index of dispersion
-
-
-@pytest.mark.parametrize("maker", [on_off_pareto, poisson_counts])
-def test_longer_repeats_shorter(maker: object) -> None:
-    args = (PEAK, ON, OFF, 1.25) if maker is on_off_pareto else (0.01, 4e6, 8000.0)
-    short = maker(np.random.default_rng(5), 3.0, *args)  # type: ignore[operator]
-    long = maker(np.random.default_rng(5), 30.0, *args)  # type: ignore[operator]
-    for a, b in zip(short, long, strict=True):
-        assert np.array_equal(a, b[: a.size])
-    assert long[0].size > short[0].size
-    assert long[0][-1] < 30.0

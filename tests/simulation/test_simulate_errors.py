@@ -41,24 +41,6 @@ def test_a_law_that_leaves_its_domain_is_named(law: Source, says: str) -> None:
         simulate(net.flow("f", law, route=["l"]), 5, engine="array")
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"delays": "slow"}, "delays is 'slow'; give 'fifo' or 'frozen'"),
-        ({"frozen_at": {"l": 0.1}}, "frozen_at is given"),
-        ({"delays": "frozen", "frozen_at": {"m": 0.1}}, "names link 'm'"),
-        ({"t_eval": [0, 2, 1]}, "increase strictly"),
-        ({"t_eval": [0, 0.5, 0.5, 1]}, "increase strictly"),
-        ({"until": 0}, "until is 0; give a positive time"),
-        ({"t_eval": [0, 200]}, "within 0 and until"),
-    ],
-)
-def test_wrong_arguments_are_named(kwargs: dict[str, object], message: str) -> None:
-    net = one_link().flow("f", LDCC, route=["l"])
-    with pytest.raises(InvalidInput, match=message):
-        simulate(net, **{"until": 1, **kwargs})  # type: ignore[arg-type]
-
-
 def test_what_cannot_be_integrated_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no flows"):
         simulate(one_link(), 1)
