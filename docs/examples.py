@@ -58,6 +58,7 @@ STEP = (
     '"law": fc.StepMark(K="500 us"), "capacity": "1 Gbit/s", "delay": "100 us", '
     '"buffer": "500 packets"'
 )
+RAMP = '"law": fc.RampMark, "capacity": "40 Gbit/s", "delay": "5 us", "buffer": "1000 packets"'
 PI2 = f'"law": fc.PI2, {LONG}'
 DUAL = '"law": fc.DualLink(nu=1e-7), "capacity": "10 Mbit/s", "delay": "20 ms"'
 PENALTY = '"law": fc.PenaltyLink, "capacity": "10 Mbit/s", "delay": "20 ms"'
@@ -81,6 +82,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "Compound": E(link=PI2),
         "DCTCP": E(link=STEP, more='"access_delay": "50 us"', until="50 ms", asks="limit_cycle"),
         "Prague": E(link=PI2),
+        "DCQCN": E(link=RAMP, more='"access_delay": "5 us", "start": "5 ms"', until="50 ms"),
         "HTCP": E(link=SLOW, asks="means"),
         "CxTCP": E("fc.CxTCP(peak=0.005, turn=0.05)", link=LONG),
         "ScalableTCP": E(link=RED),
@@ -173,6 +175,9 @@ GROUPS: dict[str, dict[str, Example]] = {
         "CoDelDrop": E(*PAIR, asks="means"),
         "StepMark": E(
             "fc.DCTCP", more='"access_delay": "50 us"', link=STEP, until="50 ms", asks="limit_cycle"
+        ),
+        "RampMark": E(
+            "fc.DCQCN", more='"access_delay": "5 us", "start": "5 ms"', link=RAMP, until="50 ms"
         ),
         "PAQM": E(*PAIR, asks="means"),
         "PAQMDrop": E(*PAIR, asks="means"),

@@ -17,7 +17,7 @@ _FILES = {
     "pie": ("PIE", "PIEDrop"),
     "prices": ("DualLink", "PenaltyLink"),
     "red": ("RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop"),
-    "step_mark": ("StepMark",),
+    "step_mark": ("RampMark", "StepMark"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

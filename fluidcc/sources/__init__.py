@@ -16,6 +16,7 @@ _FILES = {
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
     "dccp": ("DCCP",),
+    "dcqcn": ("DCQCN",),
     "dctcp": ("DCTCP",),
     "delay_aimd": (
         "DelayAIMD", "HTCP", "PlainDelayAIMD", "PrintedDelayAIMD", "SlowStartAIMD",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.cxtcp import *
     from fluidcc.sources.dca import *
     from fluidcc.sources.dccp import *
+    from fluidcc.sources.dcqcn import *
     from fluidcc.sources.dctcp import *
     from fluidcc.sources.delay_aimd import *
     from fluidcc.sources.ecf import *

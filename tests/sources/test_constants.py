@@ -42,6 +42,8 @@ PARAMETERS = {
     "CxTCP": f"{TCP}, peak 0.05 1, turn 0.02 s, fall 0.04 s",
     "DCCP": "a 1 packet, b 0.5 1, r_max 2e+07 bit/s",
     "CUBIC": f"C 0.4 packet/s^3, beta 0.7 1, {ACKS}",
+    "DCQCN": "R_AI 4e+07 bit/s, B 10000 packet, T 5.5e-05 s, F 5 1, g 0.00390625 1, tau 5e-05 s, "
+    "tau_alpha 5.5e-05 s",  # CoNEXT 2016, Table 2
     "DCTCP": f"g 0.0625 1, {ACKS}",  # RFC 8257, 4.2
     "DelayAIMD": DELAY_AIMD + GAP,
     "DelayedPrimal": "kappa 1 1/s, w 100000 bit/s",
