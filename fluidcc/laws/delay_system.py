@@ -129,14 +129,15 @@ class System:
         return self.now[k] if lag == 0 else self._delayed(k, lag)
 
     def _delayed(self, k: int, lag: Expr) -> Symbol:
-        lag = self.plain(lag)
+        given, lag = lag, self.plain(lag)
         if lag.free_symbols & set(self.then):
             raise Unsupported(
-                f"the lag {lag} depends on a delayed state; make that lag a state of its own"
+                f"the lag {given} depends on a delayed state; let a state follow it, as by "
+                f"Eq(lag({self.t}).diff({self.t}), ({given} - lag({self.t}))/T) with a short T"
             )
         if lag.free_symbols & {*self._highest.values()}:
             raise Unsupported(
-                f"the lag {lag} depends on a highest derivative; put its equation in its place"
+                f"the lag {given} depends on a highest derivative; put its equation in its place"
             )
         if lag not in self.lags:
             self.lags.append(lag)

@@ -283,7 +283,7 @@ class Law(metaclass=_EqualIsSame):
 
         Parameters
         ----------
-        intensity : Expr, such as fluidcc.symbols.x_tau * mark
+        intensity : Expr, such as x_tau * pi / packet of fluidcc.symbols
             Expected jumps a second [1/s], in place of each jump's `when`; refractory times are
             dropped.
         name, claims, ref, about : optional

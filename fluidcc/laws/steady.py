@@ -34,6 +34,7 @@ from fluidcc.symbols import (
     edot,
     offer_max,
     packet,
+    pi,
     plain,
     symbols_of,
     t,
@@ -205,9 +206,13 @@ def refuse_unsteady(law: Law, of: str) -> None:
         )
     if law.jumps or law.ticks:
         what = "jumps" if law.jumps else "ticks"
+        smooth = "fluidcc.Reno" if isinstance(law, Source) else "fluidcc.RED"
+        instead = f"a law without, such as {smooth}"
+        if [j.when for j in law.jumps] == [pi]:  # the mean of jumps at losses is one over packets
+            instead = "its mean, law.averaged(intensity=x_tau * pi / packet) of fluidcc.symbols"
         raise Unsupported(
-            f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged "
-            "law (law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
+            f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: take {instead}, "
+            "simulate it, or look for its limit cycle by fluidcc.limit_cycle"
         )
     if _depends_on_time(law):
         raise Unsupported(
