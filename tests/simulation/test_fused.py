@@ -1,4 +1,4 @@
-"""Fused steps against the array step: single steps to rounding, runs to tolerance."""
+"""Fused steps against the array step: the same work, and runs to tolerance."""
 
 import json
 import math
@@ -10,24 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
-from numpy.typing import NDArray
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.links import DropTail, DualLink, PenaltyLink
 from fluidcc.network.network import Network
-from fluidcc.numerics.fluid import state as s
-from fluidcc.numerics.fluid.calls import call_step
-from fluidcc.numerics.fluid.entry import advance
-from fluidcc.numerics.fluid.step import step_array
 from fluidcc.simulation.fused import compile as compile_network
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
-from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources import CBR, LDCC, PrimalDual, StaticReno
-from tests.compiled import called
 from tests.hybrid_laws import BACK, aimd, alone, sampled
 
 
@@ -82,111 +74,6 @@ CASES: dict[str, tuple[Callable[[], Network], str]] = {
     "three together, one alone": (crowd, "frozen"),
     "prices": (prices, "fifo"),
 }
-#: what steps leave behind without anyone reading it
-SCRATCH = {
-    "stage", "end_before", "scratch", "signals", "rate", "arrival", "mark", "price", "link_inputs",
-    "link_outputs", "entry_place", "path_stretch", "path_kept", "path_passed", "path_price",
-    "path_wait", "arrival_before", "acted", "crossing",
-}  # fmt: skip
-#: of what is a small difference, of rates times gains and of mixtures, or the memory of passes
-SIZES = {
-    **dict.fromkeys(("slopes", "arrival_slopes"), 1e5),
-    **dict.fromkeys(("looked", "carried", "decayed", "missed", "made", "made_differences"), 1e6),
-    **dict.fromkeys(("stages_made", "stage_differences"), 1e6),
-    **dict.fromkeys(("changes", "changes_before", "moved", "change_differences"), 1.0),
-    **dict.fromkeys(("moved_differences", "products"), 1.0),
-}
-
-
-@njit
-def _fused(address: int, run: s.State) -> int:
-    return call_step(address, run)
-
-
-def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
-    at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
-    patterns = at.patterns(0, until)
-    times = np.array([0.0, until])
-    space = Workspace(at, times, until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns)
-    space.state.budget = 0
-    assert advance(space.F, space.I, 0, 2, 0.0) == s.PAUSED
-    return at, space
-
-
-def parts(space: Workspace) -> dict[str, slice]:
-    """The arrays inside F that a step may write, by name."""
-    # landings and ring move when they grow: sort by place
-    names = (name for name, (kind, _) in s.PLACES.items() if kind == "Floats")
-    places = sorted((space.state.start(name), name) for name in names)
-    ends = [place for place, _ in places[1:]] + [len(space.F)]
-    found = {name: slice(a, b) for (a, name), b in zip(places, ends, strict=True) if b > a}
-    return {name: where for name, where in found.items() if name not in SCRATCH}
-
-
-def assert_same(
-    a: NDArray[Any], b: NDArray[Any], rtol: float, what: str, size: float = 0.0
-) -> None:
-    """Equal up to `rtol` of the largest of them, or of `size`."""
-    np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=what)
-    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0.0)), initial=size)
-    np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol * scale, err_msg=what)
-
-
-def record(run: s.State) -> NDArray[Any]:
-    """The record just written."""
-    start = (run.n_records & run.ring_mask) * run.record_size
-    return np.asarray(run.ring[start : start + run.record_size])
-
-
-def assert_same_record(run: s.State, run_fused: s.State, what: str) -> None:
-    """A quartic is as exact as its largest coefficient, or what that is a difference of."""
-    old, new = record(run), record(run_fused)
-    assert_same(old[: s.RLINKS], new[: s.RLINKS], 1e-15, what)
-    for l in range(run.n_links):
-        a, b = (G[s.RLINKS + l * s.LSIZE :][: s.LSIZE] for G in (old, new))
-        sizes = {s.LB: a[s.LCH], s.LY: a[s.LC], s.LMARK: 1.0, s.LPRICE: 0.0}
-        for first, size in sizes.items():
-            of = slice(first, first + 5)
-            assert_same(a[of], b[of], 1e-11, f"{what}, link {l}, {first}", size)
-        for k in (s.LCH, s.LS0, s.LC, s.LMODE):
-            assert a[k] == b[k], (what, l, k)
-    rest = s.RLINKS + run.n_links * s.LSIZE
-    capacity = old[s.RLINKS + s.LC]
-    for k in range(rest, run.record_size, 5):
-        assert_same(old[k : k + 5], new[k : k + 5], 1e-11, f"{what}, rates {k - rest}", capacity)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
-    make, delays = CASES[case]
-    at, space = workspace(make(), delays, 20.0)
-    address = fused_address(at)
-    tried = 0
-    for _ in range(150):
-        space.state.budget = 1
-        while (code := advance(space.F, space.I, 0, 0, 0.0)) == s.GROW_RING:
-            space.grow_ring()
-        if code == s.DONE:
-            break
-        space.state.h = min(space.state.h_next, space.state.t_end - space.state.t)
-        run, run_fused = (s.State(space.F.copy(), space.I.copy()) for _ in range(2))
-        status, status_fused = called(step_array)(run), _fused(address, run_fused)
-        assert status == status_fused
-        for name in ("passes", "nfev", "extra_passes"):
-            assert getattr(run, name) == getattr(run_fused, name), name
-        if status == 0:
-            tried += 1
-            np.testing.assert_array_equal(run.I, run_fused.I)
-            for name, where in parts(space).items():
-                what = f"{name} at t = {run.t}"
-                if name == "ring":
-                    assert_same_record(run, run_fused, what)
-                else:
-                    old, new = run.F[where], run_fused.F[where]
-                    assert_same(old, new, 1e-11, what, SIZES.get(name, 0.0))
-            assert run_fused.error == pytest.approx(run.error, rel=1e-3, abs=1e-3)
-    assert tried > 20
 
 
 def drops() -> Network:
@@ -212,6 +99,8 @@ def test_runs_agree_with_the_array_step_to_tolerance(case: str) -> None:
     array, fast = (simulate(make(), 20.0, engine=e, **how) for e in ("array", "fused"))
     assert (array.attrs["engine"], fast.attrs["engine"]) == ("array", "fused")
     assert array.attrs["events"] == fast.attrs["events"]
+    for work in ("steps", "rejections", "nfev", "extra_passes"):  # the same errors are estimated
+        assert fast.attrs[work] == pytest.approx(array.attrs[work], rel=0.04, abs=3), work
     if case == "jumps and ticks":
         assert array.attrs["jumps"] == fast.attrs["jumps"] > 3
         times = [fc.metrics.jumps(run).time for run in (fast, array)]
