@@ -8,7 +8,6 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
-from fluidcc.network.wired import capacity_at, constant_rate, is_on
 from tests.at_rest import T, bottleneck, with_flows
 
 # --- time, and what is off ------------------------------------------------------------------------
@@ -19,6 +18,14 @@ def test_time_chooses_flows_and_capacities() -> None:
     net.flow("a", fc.LDCC, route=["l"]).flow("b", fc.LDCC, route=["l"], start=5, stop=20)
     for at, rates in ((0, [2e6, 0]), (5, [1e6, 1e6]), (10, [2e6, 2e6]), (math.inf, [4e6, 0])):
         np.testing.assert_allclose(fc.equilibrium(net, at=at).rate, rates, rtol=1e-12)
+    again = net.copy().flow("c", fc.LDCC, route=["l"], start=[1, 30], stop=[2, None])
+    again.flow("udp", fc.CBR, route=["l"], pattern=[(0, 1e6), (3, 5e5)])
+    of_c = {0.9: 0, 1: 5e5, 2: 0, 29: 0, 30: 1.75e6, math.inf: 1.75e6}
+    udp = {2.9: 1e6, 3: 5e5, math.inf: 5e5}
+    for flow, wanted in (("b", {9.9: 7.5e5, 10: 1.75e6, 20: 0}), ("c", of_c), ("udp", udp)):
+        for at, rate in wanted.items():
+            found = fc.equilibrium(again, at=at).rate.sel(flow=flow).item()
+            assert found == pytest.approx(rate, rel=1e-9), (flow, at)
     last = fc.equilibrium(net)
     assert last.one_way_delay.sel(flow="a") == last.one_way_delay.sel(flow="b")
 
@@ -129,31 +136,3 @@ def test_a_copy_with_other_values_keeps_the_rest() -> None:
     assert new.states is eq.states
     with pytest.raises(UnknownName, match="no array 'rates'"):
         eq.changed(rates=1.0)
-
-
-# --- a network at one time ------------------------------------------------------------------------
-
-
-def assembled() -> fc.Network:
-    capacity = [(0, 4e6), (10, 2e6)]
-    out = fc.Network().link("l", fc.DropTail, capacity=capacity, delay=0.02, buffer=1e6)
-    out.link("m", fc.DropTail, capacity=9e6)
-    out.flow("a", fc.LDCC, route=["l", "m"], start=[1, 5], stop=[2, None])
-    out.flow("b", fc.CBR, route=["l"], pattern=[(0, 1e6), (3, 2e6)])
-    return out.flow("c", fc.StaticReno, route=["m"], stop=7)
-
-
-def test_periods_include_their_start_and_capacities_change_at_their_time() -> None:
-    flows, link = assembled().flows, assembled().links["l"]
-    wanted = [False, True, False, True, True]
-    assert [is_on(flows["a"], at) for at in (0, 1, 2, 5, math.inf)] == wanted
-    assert [is_on(flows["c"], at) for at in (0, math.inf)] == [True, False]
-    assert [capacity_at(link, at) for at in (0, 9.9, 10, math.inf)] == [4e6, 4e6, 2e6, 2e6]
-
-
-def test_constant_rates() -> None:
-    flows = assembled().flows
-    assert [constant_rate(flows["b"], at) for at in (0, 3, math.inf)] == [1e6, 2e6, 2e6]
-    assert constant_rate(flows["a"], 0) is None
-    with pytest.raises(Unsupported, match="flow 'd' sends at random"):
-        constant_rate(assembled().flow("d", fc.OnOff, route=["l"]).flows["d"], 0)

@@ -13,16 +13,11 @@ TWO = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s", "buffer": "0.5 s"}, rt
 
 
 @pytest.mark.parametrize("name", list(fc.scenarios.files))
-def test_a_board_is_the_network_it_was_made_of(name: str) -> None:
+def test_a_board_its_file_and_its_code_are_the_network_it_was_made_of(name: str) -> None:
     board, scenario = Board.of(name), fc.scenarios[name]
     assert board.network() == scenario.net
     assert board.until == scenario.until
     assert board.table["delays"] == scenario.delays
-
-
-@pytest.mark.parametrize("name", list(fc.scenarios.files))
-def test_its_file_and_its_code_are_that_network(name: str) -> None:
-    board = Board.of(name)
     again = fc.Scenario.loads(board.toml())
     assert (again.net, again.until, again.delays) == (
         board.network(), board.until, board.table["delays"]

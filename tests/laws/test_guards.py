@@ -41,15 +41,19 @@ GUARDS = {
 }
 
 
-def _law(g: Any, target: Any = 2) -> Any:
+def _law(*targets: Any) -> Any:
+    """A state for each target; the first is the rate."""
+    states = [x, *symbols(f"x1:{len(targets)}", positive=True)]
+    flow = {z: a * (w * goal - z) for z, goal in zip(states, targets, strict=True)}
+    units = {**dict.fromkeys(states, "bit/s"), w: "bit/s", a: "1/s"}
     return fc.Source(
-        "Guarded", {x: a * (w * (target + g) - x)}, {"rate": x}, params={w: RATE, a: FAST},
-        units={x: "bit/s", w: "bit/s", a: "1/s"}, lower={x: 0},
+        "Guarded", flow, {"rate": x}, params={w: RATE, a: FAST}, units=units,
+        lower=dict.fromkeys(states, 0), initial=dict.fromkeys(states, RATE),
     )  # fmt: skip
 
 
 def _run(law: Any, until: Any = 6, **kwargs: Any) -> Any:
-    flow = {"law": law, "return_delay": 0.03, "initial": {"x": RATE}}
+    flow = {"law": law, "return_delay": 0.03}
     net = fc.dumbbell([flow], {"law": Timed, "capacity": 1e9, "delay": 0.02})
     return fc.simulate(net, until, **kwargs)
 
@@ -65,16 +69,17 @@ def _exponential(times: Any, edges: Any, targets: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "engine"), [*((name, "array") for name in GUARDS), ("log of Min", "fused")]
-)
-def test_a_guard_holds_when_a_mark_jumps(name: str, engine: str) -> None:
-    """The exact solution, through jumps of the mark to 1 and back."""
-    g, low, high = GUARDS[name]
-    run = _run(_law(10 + g / 100), rtol=1e-9, engine=engine)
-    goals = [RATE * (12 + v / 100) for v in (low, high, low)]
-    exact = _exponential(run.time.values, [0.0, 2 + LAG, 4 + LAG], goals)
-    assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
+@pytest.mark.parametrize(("names", "engine"), [([*GUARDS], "array"), (["log of Min"], "fused")])
+def test_guards_hold_when_a_mark_jumps(names: list[str], engine: str) -> None:
+    """The exact solutions, through jumps of the mark to 1 and back."""
+    law = _law(*(12 + GUARDS[name][0] / 100 for name in names))
+    run = _run(law, rtol=1e-9, engine=engine)
+    for z, name in zip(law.states, names, strict=True):
+        _, low, high = GUARDS[name]
+        goals = [RATE * (12 + v / 100) for v in (low, high, low)]
+        exact = _exponential(run.time.values, [0.0, 2 + LAG, 4 + LAG], goals)
+        found = run[f"Guarded_{z}"].values[:, 0]
+        assert found == pytest.approx(exact, rel=1e-7), name
 
 
 def test_a_root_is_left_where_its_argument_becomes_negative() -> None:
@@ -82,7 +87,7 @@ def test_a_root_is_left_where_its_argument_becomes_negative() -> None:
 
     With s as the variable, x = 1.5 w (1 - s^2) and dt = -3 w s ds/x', by quadrature.
     """
-    rooted = _law(sqrt(Max(1 - x / (w * Rational(3, 2)), 0)) / 10)
+    rooted = _law(2 + sqrt(Max(1 - x / (w * Rational(3, 2)), 0)) / 10)
     run = _run(rooted, rtol=1e-10, atol=1e-13, engine="array")
     slope = lambda s: FAST * (2 - 1.5 * (1 - s * s) + s / 10)  # noqa: E731  of x/w
     when, _ = quad(lambda s: 3 * s / slope(s), 0.0, np.sqrt(1 / 3), epsabs=1e-13)

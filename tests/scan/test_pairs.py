@@ -32,21 +32,15 @@ def pair(one: str, other: str, each: int = 10) -> fc.Network:
     return fc.dumbbell(flows, {"capacity": "100 Mbit/s", "buffer": "500 packets"}, rtt=trips)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
-@pytest.mark.parametrize(("one", "other"), of_today(PAIRS, 10))
-def test_the_verdict_alone_is_there_in_time(one: str, other: str) -> None:
-    with suppress(fc.errors.FluidccError):
-        bool(fc.stability(pair(one, other, each=1)))  # compiles the laws
-    start = process_time()
-    with suppress(fc.errors.FluidccError):
-        assert fc.stability(pair(one, other)).verdict in ("stable", "marginal", "unstable")
-    assert process_time() - start < LIMIT
-
-
-@pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
-@pytest.mark.parametrize(("one", "other"), of_today(PAIRS, 10))
+@pytest.mark.parametrize(("one", "other"), of_today(PAIRS, 30))
 def test_a_verdict_or_the_reason_why_there_is_none(one: str, other: str) -> None:
     judge(pair(one, other, each=1))  # compiles the laws
+    start = process_time()
+    with suppress(fc.errors.FluidccError):
+        bool(fc.stability(pair(one, other)))  # the verdict alone
+    assert process_time() - start < LIMIT
     said, spent = timed(one, other)
     if spent > LIMIT:  # what it said is right or ours all the same
         pytest.xfail(f"the margins take {spent:.0f} s: {said}")
