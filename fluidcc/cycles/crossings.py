@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 STILL = 1e-4
 _LEVEL, _GAP = positive("mark_level mark_gap")
 _FIRST, _SAMPLES = 400, 4001  # round trips that are looked at first, and samples of them
+_SEE = "see fluidcc.equilibrium and fluidcc.stability"
 _SOON = 1e-3  # of a round trip: two marks are farther apart
 
 
@@ -37,11 +38,14 @@ class Crossing:
         Variable of a result, with the name of the flow or link: ``"backlog"``, ``"link1"``.
     level : float
         Mean of the state when it was looked at, in the unit of the law.
+    why : str
+        What the run warned of then, or else where to look: why there may be no cycle.
     """
 
     net: Network
     state: tuple[str, str]
     level: float
+    why: str
 
     def swing(self, least: xr.Dataset, most: xr.Dataset) -> float:
         """Return the swing of the state over its largest value."""
@@ -55,8 +59,7 @@ class Crossing:
         name, of = self.state
         return SolverError(
             f"no limit cycle: {name} of {of!r} no longer rises through {self.level:.6g}, its mean "
-            f"at first, after {seconds:.6g} s: the network rests, or drifts. See "
-            "fluidcc.equilibrium and fluidcc.stability"
+            f"at first, after {seconds:.6g} s: the network rests, or drifts; {self.why}"
         )
 
 
@@ -73,11 +76,12 @@ def crossing(net: Network, effort: Effort, rtol: float, longest: float) -> Cross
     seconds = min(_FIRST * trip, longest)
     late = np.linspace(0.5, 1.0, _SAMPLES) * seconds
     run = effort.go(net, seconds, rtol, t_eval=late)
+    why = run.attrs["warnings"] or _SEE
     queues = {str(name): run.queueing_delay.sel(link=name).values for name in net.links}
     name = max(queues, key=lambda one: float(np.ptp(queues[one])))
     if np.ptp(queues[name]) > STILL * max(trip, float(queues[name].max())):
         law = net.links[name].law
-        return _marked(net, "link", name, law.queue, ("queueing_delay", name), queues[name])
+        return _marked(net, "link", name, law.queue, ("queueing_delay", name), queues[name], why)
     best: tuple[float, str, str] = (STILL, "", "")
     for variable in state_names(run)[1:]:
         owners = run[variable].dims[1]
@@ -87,12 +91,12 @@ def crossing(net: Network, effort: Effort, rtol: float, longest: float) -> Cross
     if not variable:
         raise SolverError(
             f"no limit cycle: after {seconds / 2:.6g} s no state moves by more than {STILL:g} of "
-            "its size. See fluidcc.equilibrium and fluidcc.stability"
+            f"its size; {why}"
         )
     kind = str(run[variable].dims[1])
     own = (net.flows if kind == "flow" else net.links)[of].law
     (z,) = (z for z in own.flow if variable == f"{own.name}_{plain(z)}")
-    return _marked(net, kind, of, z, (variable, of), run[variable].sel({kind: of}).values)
+    return _marked(net, kind, of, z, (variable, of), run[variable].sel({kind: of}).values, why)
 
 
 def _swing(values: NDArray[np.float64]) -> float:
@@ -103,7 +107,7 @@ def _swing(values: NDArray[np.float64]) -> float:
 
 def _marked(
     net: Network, kind: str, of: str, z: Symbol, state: tuple[str, str],
-    values: NDArray[np.float64],
+    values: NDArray[np.float64], why: str,
 ) -> Crossing:  # fmt: skip
     spec = (net.flows if kind == "flow" else net.links)[of]
     law, level = spec.law, float(values.mean())
@@ -117,4 +121,4 @@ def _marked(
         claims={},
     )
     put = net.with_flow if kind == "flow" else net.with_link
-    return Crossing(put(of, law=marked), state, level)
+    return Crossing(put(of, law=marked), state, level, why)

@@ -94,11 +94,12 @@ def _any_ratio(at: Layout) -> list[str]:
 
 @lru_cache(maxsize=512)
 def _varies(law: Law, output: str) -> bool:
-    """Whether an output of a link varies, and does not step from one number to another."""
+    """Whether an output of a link is above 0 nearly always: it does not step between numbers."""
     if output not in law.out:
         return False
     held = law.switched()
-    return bool(held.out[output].free_symbols - {*held.modes, *law.params})
+    used, given = held.out[output].free_symbols, held.out[output].subs(law.params)
+    return bool(used - {*held.modes, *law.params}) or bool(given.is_number and given > 0)
 
 
 @lru_cache(maxsize=512)

@@ -93,6 +93,9 @@ def test_the_cycle_beyond_a_hopf_point_is_that_of_another_solver() -> None:
     resting = net.with_flow("flow1", law=LOGISTIC(r=1.4))
     with pytest.raises(SolverError, match="no limit cycle: .* no state moves by more than"):
         fc.limit_cycle(resting)
+    full = fc.dumbbell([fc.Reno], {"capacity": 1e7, "buffer": "20 packets"}, rtt="50 ms")
+    with pytest.raises(SolverError, match=r"no limit cycle: .* \(Reno\) is a mean over losses"):
+        fc.limit_cycle(full)
     slow = net.with_flow("flow1", law=LOGISTIC(r=1.565))  # decays by 0.5 % a cycle
     with pytest.raises(SolverError, match="rests, or drifts|something still changes by"):
         fc.limit_cycle(slow)

@@ -4,22 +4,26 @@ import warnings
 from dataclasses import replace
 
 import pytest
-from sympy import Heaviside, symbols
+from sympy import Heaviside, Rational, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning
+from fluidcc.laws import extended
 from fluidcc.symbols import c, pi, y
 
 q, K = symbols("q K", nonnegative=True)
 STEP = fc.Link("Step", {q: (y - c) / c}, {"mark": Heaviside(q - K, 0)}, queue=q, lower={q: 0},
                params={K: 5e-3}, units={q: "s", K: "s"}, initial={q: 0})  # fmt: skip
+LOSSY = extended(fc.DropTail, "Lossy", out={"drop": Rational(1, 1000)})
 
 
 def dumbbell(*laws: fc.Source, link: fc.Link = fc.DropTail, buffer: str = "10 ms") -> fc.Network:
     return fc.dumbbell([*laws], {"law": link, "capacity": 1e7, "buffer": buffer}, rtt="50 ms")
 
 
-@pytest.mark.parametrize("link", [fc.RED, fc.PI, fc.PAQM, fc.REDDrop], ids=lambda law: law.name)
+@pytest.mark.parametrize(
+    "link", [fc.RED, fc.PI, fc.PAQM, fc.REDDrop, LOSSY], ids=lambda law: law.name
+)
 @pytest.mark.parametrize(
     "law", [fc.StaticAIMD, fc.HTCP, fc.TFRC, fc.marked_by_bytes(fc.StaticIIAD)]
 )
