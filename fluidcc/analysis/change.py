@@ -110,19 +110,28 @@ def parameter(point: Point, name: str) -> Parameter:
     for f in point.classes if dot and not any(p.name == name for p in every) else ():
         if head in f.names and f.count > 1:
             raise InvalidInput(
-                f"flow {head!r} is one of {f.count} identical flows; turn {tail!r} of all, or "
-                "give that flow a law or delay of its own first"
+                f"flow {head!r} is one of {f.count} identical flows, analysed as one class; "
+                f"vary {tail!r} of all, or give that flow a law or delay of its own first"
             )
         if head in f.names:
             name = f"{f.label}.{tail}"
     chosen = [p for p in every if p.name == name] or [p for p in every if _key(p) == name]
     if not chosen:
         known = dict.fromkeys([*(p.name for p in every), *map(_key, every)])
-        raise UnknownName(f"the network has no parameter {name!r}; {near(name, known)}")
+        hint = _INSTEAD.get(tail) or near(name, known)
+        raise UnknownName(f"the network has no parameter {name!r}; {hint}")
     values = [p.value for p in chosen]
     value = values[0] if min(values) == max(values) else float(np.exp(np.mean(np.log(values))))
     targets = tuple(t for p in chosen for t in p.targets)
     return Parameter(name, value, chosen[0].units, targets)
+
+
+# What answers the question instead, of names that are axes of sweeps.
+_INSTEAD = {
+    "count": "the number of flows is whole: fc.sweep(net, {'count': range(1, 31)}, 'stable') "
+    "judges each",
+    "rtt": "links have a 'delay', flows an 'access_delay' and a 'return_delay'",
+}
 
 
 def _key(p: Parameter) -> str:

@@ -251,7 +251,9 @@ def _read(text: str, unit: str, what: str, packet: float | None) -> tuple[str, f
             )
         return number, size * packet**swapped
     kind, _ = _EXAMPLES.get(dim, (f"a quantity in {shown(given)[1:-1]}", ""))
-    raise UnitsError(f"{what} is {shown(text)}, {kind}; give {_right(unit)}")
+    data = wanted == _S and dim in (_BIT, _PACKET)  # a threshold of a queue, say
+    drained = " (a queue of n bits takes n/capacity)" if data else ""
+    raise UnitsError(f"{what} is {shown(text)}, {kind}; give {_right(unit)}{drained}")
 
 
 def format_si(value: float, unit: str, digits: int = 4) -> str:

@@ -105,10 +105,11 @@ class Network:
         law : Link
             Such as ``fluidcc.DropTail``.
         capacity : float, str or list of pairs
-            Capacity [bit/s], or ``[(0, "3 Mbit/s"), (10, "2 Mbit/s")]`` where it changes at given
-            times [s]; `fluidcc.read_trace` returns such pairs. A capacity of 0 for a while is an
-            outage: the queue grows, and next to nothing leaves (a ten-thousandth of the largest
-            capacity, so that delays are finite). Of the ready links DropTail takes outages.
+            Capacity [bit/s]; text may be in packets/s. Or ``[(0, "3 Mbit/s"), (10, "2 Mbit/s")]``
+            where it changes at given times [s]; `fluidcc.read_trace` returns such pairs. A capacity
+            of 0 for a while is an outage: the queue grows, and next to nothing leaves (a
+            ten-thousandth of the largest capacity, so that delays are finite). Of the ready links
+            DropTail takes outages.
         delay : float or str
             One-way propagation delay [s].
         buffer : float or str, optional
@@ -118,7 +119,7 @@ class Network:
             Initial states by name; a queue also as ``"q"`` [s] or ``"backlog"`` [bit]. Default: the
             law's.
         packet : float or str
-            Packet size [bit] by which a buffer in packets is read.
+            Packet size [bit] by which a capacity and a buffer in packets are read.
 
         Returns
         -------

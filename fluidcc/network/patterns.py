@@ -135,7 +135,7 @@ def in_seconds(value: float) -> float | str:
     return value if value < LONG else f"{float(value)!r} s"
 
 
-def series(value: Any, what: str, positive: bool) -> Pairs:
+def series(value: Any, what: str, positive: bool, packet: float | None = None) -> Pairs:
     """Return ((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
     try:
         rows = [(t, r) for t, r in value]
@@ -147,7 +147,7 @@ def series(value: Any, what: str, positive: bool) -> Pairs:
     pairs = tuple(
         (
             quantity(t, "s", f"{what}, a time in a pair,"),
-            quantity(r, "bit/s", what, positive=positive),
+            quantity(r, "bit/s", what, positive=positive, packet=packet),
         )
         for t, r in rows
     )

@@ -175,7 +175,7 @@ def link_spec(
         )
     packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     pairs = capacity if is_list(capacity) else ((0.0, capacity),)
-    rates = series(pairs, f"capacity of {of}", positive=not is_list(capacity))
+    rates = series(pairs, f"capacity of {of}", not is_list(capacity), packet)
     usual = next((rate for _, rate in rates if rate > 0), 0.0)
     rates = _with_outages(rates, law, of)
     first = rates[0][1]

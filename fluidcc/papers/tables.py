@@ -191,8 +191,10 @@ def table(
     -------
     Table
         One `Row` a claim: id, paper, place, statement, published, computed, verdict, reason.
-        Nothing is stored: each claim is a function that derives or simulates, and a paper takes a
-        minute and more. ``.filter(verdict="refuted")`` keeps those of one verdict.
+        Each claim is a function that derives or simulates, so a paper takes a minute and more.
+        ``.filter(verdict="differs")`` keeps the rows of one verdict. All rows as they were computed
+        last are in ``figures/claims.md`` of a clone, and on the papers' pages of the documentation,
+        with a button for each verdict.
 
     Raises
     ------

@@ -1,5 +1,11 @@
 """Delay-based congestion avoidance: FAST and Vegas, equation (1) of the persistent-congestion
 paper, and LEDBAT.
+
+Each takes the smallest round trip that it has seen for its path without queues. One that comes to a
+queue that others keep (``start=``) takes that queue for its path, and keeps more than alpha
+packets. ``initial={"delta": "5 ms"}`` makes it take 5 ms too little for its path: alone it keeps a
+queue that is shorter by that. `fluidcc.hold_trackers` makes a parameter of it, for equilibria and
+verdicts.
 """
 
 from __future__ import annotations

@@ -80,6 +80,7 @@ def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
     [
         (_one(), ["eta", (0.01, 0.1)], InvalidInput,
          "the network is stable at every eta looked at between 0.01 and 0.1"),
+        (_one(), ["flow1.count"], UnknownName, r"fc.sweep\(net, {'count': range\(1, 31\)}"),
         (_one(), ["etta"], UnknownName, "no parameter 'etta'; did you mean"),
         (fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), ["flow2.eta"], InvalidInput,
          "one of 2 identical flows"),

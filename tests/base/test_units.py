@@ -74,6 +74,7 @@ def test_packets_stand_for_bits_where_their_size_is_known() -> None:
         ("25 ms", "bit/s", "a time; give a rate"),
         ("3 mbps", "bit/s", r"'mbps' is no unit \(near: .*bps"),
         ("25 sm", "s", "'sm' is no unit"),
+        ("20 packets", "s", r"a number of packets; give a time in s, .* takes n/capacity"),
         ("fast", "bit/s", "starts with no number"),
         ("", "s", "starts with no number"),
         ("1 s^x", "s", "no unit"),
