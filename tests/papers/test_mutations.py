@@ -28,7 +28,7 @@ from fluidcc.papers.ecf import equations as ecf
 from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
 from fluidcc.papers.fast import equations as fast_rules
 from fluidcc.papers.fast.common import FLOWS, plateaus
-from fluidcc.papers.internet import queues, windows
+from fluidcc.papers.internet import queues, rdma, windows
 from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stability
 from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, at_time, beta, eta, run, w, x
@@ -677,6 +677,13 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("internet.classic_rate", {"square_root_window": lambda p: 1.41 / p**0.5}, "differs"),
     ("internet.gains", {"RTT_MAX": 0.3 / 3.2}, AS_PRINTED),
     ("internet.decay_time", {"DECAY": 0.03}, "differs"),
+    ("internet.fixed_point", {"_balance": lambda p, x: 1 / (p * x)}, "differs"),
+    ("internet.fixed_point_formula", {"_resting": lambda *at: rdma._formula(*at)}, AS_PRINTED),
+    (
+        "internet.few_and_many",
+        {"_loop": lambda _, queued, loop=rdma._loop: loop(2, queued)},
+        "differs",
+    ),
     ("internet.threshold", {"_swing": lambda s: (s / 2) ** 0.5}, AS_PRINTED),
     ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
     ("ecf.inner_drops", averages("loss", (9e-3, 9e-3, 9e-3)), "differs"),
