@@ -108,8 +108,11 @@ def ack_clock(
     params |= {spread: 0.03, regain: 3, burst: 0.1, trickle: 0.001}
     little = trickle * w / RTT
     grown = Max(states[w], (least - w) / (burst * RTT))  # at its least a window falls no more
-    sent = Max(s + grown + u / (burst * RTT) + (w - F - u) / (regain * RTT), little)
-    states[s], states[u] = (acked - s) / (spread * RTT), -u / (burst * RTT)
+    steadily = s + grown + (w - F - u) / (regain * RTT)
+    allowed = u / (burst * RTT)  # of what a jump has left; a paced source may not send it at once
+    used = allowed if rate is None else Min(allowed, Max(rate - steadily, 0))
+    sent = Max(steadily + allowed, little)
+    states[s], states[u] = (acked - s) / (spread * RTT), -used
     if any(w in event for event in (*(j.reset for j in jumps), *(k.update for k in ticks))):
         states[r] = 0
         free = Heaviside(r - 1 + _ONE, 1)
