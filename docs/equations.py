@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from sympy import Add, Symbol, sympify
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from fluidcc.laws.written import equations, formula
 
@@ -117,6 +118,8 @@ def _parts(f: Any) -> list[Any]:
     """Return an expression and what it is made of; not the conditions of its branches."""
     if f.is_Boolean or f.is_Relational:
         return []
+    if isinstance(f, ExprCondPair):
+        return _parts(f.expr)
     return [f, *(p for a in f.args for p in _parts(a))]
 
 

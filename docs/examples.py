@@ -75,6 +75,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "AIMD": E(),
         "StaticReno": E(link=RED),
         "StaticAIMD": E(),
+        "BBRv1": E(link=LONG, asks="means"),
         "CUBIC": E(link=LONG, asks="limit_cycle"),
         "HighSpeed": E(link=RED),
         "Westwood": E(link=RED),

@@ -25,7 +25,7 @@ from fluidcc.conditions.local import LocalLoop, local_loop
 from fluidcc.laws.linear import standing
 from fluidcc.network.parameters import evaluated
 from fluidcc.papers.held import HeldLoop, Measurement, Path
-from fluidcc.symbols import e, edot, offer_min, pi, price, x_tau
+from fluidcc.symbols import e, edot, offer_min, pi, price, symbols_of, x_tau
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.result import Equilibrium
@@ -106,7 +106,7 @@ def _continuous(net: Network) -> tuple[Network, dict[str, float]]:
     """
     ticks = {}
     for name, flow in net.flows.items():
-        if len(flow.law.ticks) == 1:
+        if len(flow.law.ticks) == 1 and symbols_of(flow.law.ticks[0].every) <= {*flow.law.params}:
             (tick,) = flow.law.ticks
             ticks[name] = float(evaluated(tick.every, flow.law.params))
             law = standing(flow.law, f"flow {name!r}")

@@ -35,6 +35,8 @@ PARAMETERS = {
     "AdaptiveGCC": f"g 0.076961 1/s, {GCC_REST}, gamma0 0.05 1, gamma_min 0.024 1, "
     "gamma_max 2.4 1, K_u 10 1/s, K_d 0.18 1/s",
     "AlphaFairPrimalDual": f"{PRIMAL}, a 2 1",
+    "BBRv1": "high 2.885 1, up 1.25 1, down 0.75 1, cap 2 1, cruise 6 1, few 4 packet, "
+    f"margin 0.01 1, W_R 10 s, hold 0.2 s, passed 0 1, {ACKS}",  # tcp_bbr.c
     "Binomial": f"k 0 1, l 1 1, {BINOMIAL}",
     "BinomialFluid": f"k 0 1, l 1 1, {BINOMIAL}",
     "CBR": "rate 500000 bit/s",  # LDCC, Fig. 5
