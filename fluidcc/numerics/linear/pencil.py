@@ -63,7 +63,7 @@ def _units(of: Entries) -> Floats:
         fastest = _fastest(one.without_ports())
         if fastest == 0 and of.m == of.p:
             fastest = _fastest(one.closed().without_ports())
-        found[i] = 1 / fastest if fastest > 0 else 1.0
+        found[i] = 1 / fastest if 0 < fastest < np.inf else 1.0
     return found
 
 

@@ -361,10 +361,24 @@ def test_paths_that_cancel_are_no_difference_operator() -> None:
     [
         fc.DelayLTI(-1.0, [[0.0, 1.5]], [[1.0], [-1.0]], np.diag([0, 1.5]), delays=[1.0]),
         _shared(1.2, 0.13, 0.15),  # 1 - 0.6 exp(-0.13 s) - 0.6 exp(-0.15 s)
+        *(fc.DelayLTI.transfer(num, den, delay=1.0).feedback() for num, den in
+          (([1.5], [1]), ([1.5, 1.5], [1, 1]))),  # no state of 1 + 1.5 exp(-s) moves
     ],
-)
+)  # fmt: skip
 def test_chains_right_of_the_axis_are_infinitely_many_roots(system: fc.DelayLTI) -> None:
     assert system.count_unstable().unstable == np.inf
+    beside = fc.DelayLTI.transfer([1], [1, 1]).append(system)
+    assert beside.count_unstable().unstable == np.inf
+
+
+def test_an_echo_is_stable_where_it_dies_out() -> None:
+    """exp(-s) k: the roots of 1 + k exp(-s) are at Re s = log k, all of them."""
+    echo = fc.DelayLTI.transfer([1.0], [1], delay=1.0)
+    for k in (0.1, 0.5, 0.9, 0.999):
+        assert (k * echo).feedback().count_unstable().stable
+        assert (k * echo).feedback().essential_abscissa == pytest.approx(np.log(k))
+    with pytest.raises(Unsupported, match="not strongly stable"):
+        echo.feedback().count_unstable()
 
 
 def test_chains_that_the_last_digits_of_delays_decide_about_are_refused() -> None:

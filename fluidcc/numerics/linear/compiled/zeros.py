@@ -70,6 +70,7 @@ ROUNDS = 60  # halvings of an interval
 MOST_POINTS = 100_000  # at which the argument is looked at along a contour
 ROUNDING = 1e-14  # of a root in the unit of time, where slow roots come from what nearly cancels
 GOOD = 1e-12
+LITTLE = 1e-100  # beside anything that a state sends
 LEVEL = 1e-9  # real parts below this, times abs(s), are not told from zero
 # the same of multiple roots, which rounding moves by its root of that order, and how wide that is
 WIDE, WIDEST = 1e-2, 0.03
@@ -122,17 +123,16 @@ def bound(row, column, value, n, lags, left):  # type: ignore[no-untyped-def]
     """No root right of `left` has a larger modulus; infinite where this does not show one.
 
     Of positive weights w of the states: ``abs(s) w <= abs(A) w + abs(B2) E z`` with ``z = abs(C2) w
-    + abs(D22) E z``.
+    + abs(D22) E z``, and a little more, which shows channels that feed one another without states.
     """
-    if not n:
-        return 0.0
     size, best = np.exp(-left * lags), np.inf
     w, z, image = np.ones(n + len(lags)), np.zeros(n + len(lags)), np.empty(n + len(lags))
     w[n:] = 0.0  # what comes out of the channels
     for _ in range(30):
         settled = False
         for _again in range(len(lags) + 40):
-            image[:] = 0.0
+            image[:n] = 0.0
+            image[n:] = LITTLE
             for e in range(len(row)):
                 if row[e] < len(w) and column[e] < len(w):
                     image[row[e]] += abs(value[e]) * w[column[e]]
@@ -145,6 +145,8 @@ def bound(row, column, value, n, lags, left):  # type: ignore[no-untyped-def]
                 break
         if not settled:
             return np.inf
+        if not n:
+            return 0.0
         before = best
         best = min(best, (image[:n] / w[:n]).max())
         most = image[:n].max()
