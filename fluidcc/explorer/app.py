@@ -152,6 +152,7 @@ class Explorer:
         return pn.Card(law, *rows, title=name, collapsed=len(self.board.table[kind]) > 3, **WIDE)
 
     _scenario: str | None = None  # the ready one that was chosen
+    _wrong = ""  # what is wrong with the network as the controls have it
 
     def _load(self, name: str | None) -> None:
         source, until = (name, None) if name else self.given
@@ -252,27 +253,26 @@ class Explorer:
         """Show the network as the controls have it, or the sentence that says why not."""
         self._due = False
         try:
-            self.scene = self._scene()
+            self.scene, self._wrong = self._scene(), ""
         except FluidccError as error:
-            self._say(str(error))
-            return
+            self._wrong = str(error)
         self._show()
 
     def _scene(self) -> Scene:
         return Scene(self.board.network(), self.board.until, self.board.table["delays"])
 
-    def _say(self, text: str) -> None:
-        self.message.object, self.message.visible = text, bool(text)
-
     def _show(self) -> None:
-        """Draw the view that is looked at."""
-        scene = self.scene
+        """Draw the view that is looked at, or in its place the sentence that says why not."""
+        scene, said = self.scene, self._wrong
+        _, view, draw = self._views[self.tabs.active]
         try:
-            self._views[self.tabs.active][2]()
-            self._say("")
+            if not said:
+                draw()
         except FluidccError as error:
-            self._say(str(error))
-        self.verdict.object = f"**{scene.headline}**"
+            said = str(error)
+        self.message.object, self.message.visible = said, bool(said)
+        view.visible = not said  # for what it shows is of another network
+        self.verdict.object = "" if self._wrong else f"**{scene.headline}**"
         self.notes.object = "\n\n".join(scene.warnings)
         self.notes.visible = bool(scene.warnings)
         pn.io.push_notebook(self.main)  # without it a notebook does not update figures
@@ -382,7 +382,8 @@ class Explorer:
     def _drawn(self, chart: Any, of: str, chosen: list[Knob]) -> None:
         self._map_busy = False
         if isinstance(chart, FluidccError):
-            self._say(str(chart))
+            self.map.clear()
+            self.map_note.object = str(chart)
             return
         self.map.draw(chart, *chosen)
         self._map_is_of = of

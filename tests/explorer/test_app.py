@@ -78,8 +78,24 @@ def test_a_wrong_value_shows_its_sentence_and_a_right_one_takes_it_away(three: E
     beta.value = -1.0
     assert three.message.visible
     assert "beta is -1" in three.message.object
+    for tab in (1, 0):  # no view of the network before stands for this one
+        three.tabs.active = tab
+        assert (three.message.visible, three.verdict.object) == (True, "")
+        assert not three._views[tab][1].visible
     beta.value = 0.1
     assert not three.message.visible
+    assert three._views[0][1].visible
+
+
+def test_a_law_without_a_verdict_leaves_no_other_verdict_on_the_page(two: Explorer) -> None:
+    two.tabs.active = TABS.index("stability")
+    assert "stable" in two.report.object
+    law = slider(two, "flow1", "law")
+    law.value = "AIMD"
+    assert "has jumps" in two.message.object
+    assert not two._views[two.tabs.active][1].visible
+    law.value = "LDCC"
+    assert two._views[two.tabs.active][1].visible
 
 
 def test_a_run_is_pinned_and_compared(three: Explorer) -> None:
