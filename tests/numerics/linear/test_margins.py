@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
-from scipy.optimize import brentq, linear_sum_assignment
+from scipy.optimize import brentq
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, UnknownName
@@ -344,16 +344,15 @@ def assigned(foretold: Any, found: Any) -> Any:
     return order
 
 
-@given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.floats(0.0, 3.0))
-def test_no_other_assignment_has_a_smaller_sum(rank: int, seed: int, far: float) -> None:
+@given(st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_what_moves_less_than_half_way_to_another_is_found_in_any_order(
+    rank: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
-    a, b = rng.normal(size=(2, rank)) + 1j * rng.normal(size=(2, rank))
-    b += far
-    cost = np.abs(a[:, None] - b) ** 2
-    least = cost[linear_sum_assignment(cost)].sum()
-    assert cost[np.arange(rank), assigned(a, b)].sum() == pytest.approx(least, rel=1e-12)
-    mixed = rng.permutation(rank)
-    np.testing.assert_array_equal(assigned(a[mixed], a + far), mixed)  # an error common to all
+    a = rng.normal(size=rank) + 1j * rng.normal(size=rank)
+    gap = np.abs(a[:, None] - a + np.diag(np.full(rank, np.inf))).min()
+    moved, mixed = a + 0.49 * gap * np.exp(1j * rng.uniform(0, 7, rank)), rng.permutation(rank)
+    np.testing.assert_array_equal(assigned(a[mixed], moved), mixed)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e200])

@@ -19,64 +19,20 @@ from fluidcc.numerics.linear.compiled.points import (
     strength,
 )
 
-HUGE = 1e300  # the cost of what is no number
-
 
 @njit()
 def assign(foretold, found, order):  # type: ignore[no-untyped-def]
-    """`order[j]` is the number in `found` of what was `foretold` as number j."""
-    rank = len(order)
-    if rank == 1:
-        order[0] = 0
-        return
-    cost, taken, clear = np.empty((rank, rank)), np.zeros(rank, np.bool_), True
-    for j in range(rank):
-        best = 0
-        for k in range(rank):
-            gap = square(foretold[j] - found[k])
-            cost[j, k] = gap if gap < HUGE else HUGE
-            if cost[j, k] < cost[j, best]:
-                best = k
-        clear = clear and not taken[best]
-        taken[best], order[j] = True, best
-    if not clear:  # otherwise no sum can be less than that of the least of each row
-        _shortest_paths(cost, order)
-
-
-@njit()
-def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
-    """The assignment of least cost: row after row enters by the shortest path of exchanges (Jonker
-    and Volgenant, Computing 38, 1987).
+    """`order[j]` is the number in `found` of what was `foretold` as number j: one after the other
+    the nearest that is left. Where that is not clear an interval is too long, and is halved.
     """
-    n = len(order)
-    # what each is worth; column n is where a row enters
-    rows, columns = np.zeros(n), np.zeros(n + 1)
-    owner, came = np.full(n + 1, -1), np.empty(n, np.int64)
-    for row in range(n):
-        owner[n], at = row, n
-        ahead, reached = np.full(n, np.inf), np.zeros(n + 1, np.bool_)
-        while owner[at] >= 0:
-            reached[at] = True
-            i, least, following = owner[at], np.inf, -1
-            for k in range(n):
-                if not reached[k]:
-                    reduced = cost[i, k] - rows[i] - columns[k]
-                    if reduced < ahead[k]:
-                        ahead[k], came[k] = reduced, at
-                    if following < 0 or ahead[k] < least:
-                        least, following = ahead[k], k
-            for k in range(n + 1):
-                if reached[k]:
-                    rows[owner[k]] += least
-                    columns[k] -= least
-                elif k < n:
-                    ahead[k] -= least
-            at = following
-        while at != n:
-            owner[at] = owner[came[at]]
-            at = came[at]
-    for k in range(n):
-        order[owner[k]] = k
+    taken = np.zeros(len(order), np.bool_)
+    for j in range(len(order)):
+        least, order[j] = np.inf, -1
+        for k in range(len(order)):
+            gap = square(foretold[j] - found[k])
+            if not taken[k] and (order[j] < 0 or gap < least):
+                least, order[j] = gap if gap < np.inf else np.inf, k
+        taken[order[j]] = True
 
 
 # --- eigenloci ------------------------------------------------------------------------------------
@@ -305,19 +261,10 @@ def _size(z):  # type: ignore[no-untyped-def]
     return np.sqrt(square(z))
 
 
-@njit(counted=False)
+@njit()
 def _match(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
     """Which eigenvalues of point k of those ahead continue those of point i, by where their
     tangents meet half-way.
     """
-    if len(order) == 1:
-        order[0] = 0
-    else:
-        _matched(grid, i, ahead, k, order)
-
-
-@njit()
-def _matched(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
-    """The same of more than one."""
     half = 0.5j * (ahead.omega[k] - grid.omega[i])
     assign(grid.value[i] + half * grid.slope[i], ahead.value[k] - half * ahead.slope[k], order)
