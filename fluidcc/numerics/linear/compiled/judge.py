@@ -33,7 +33,6 @@ AXIS, CIRCLE, LOWEST, HIGHEST = range(4)
 KINDS = 4
 ROUNDS = 50
 NOTHING = 1e-18  # crossings of the axis nearer to the origin are rounding
-CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are refined
 
 
 class Found(NamedTuple):
@@ -45,25 +44,25 @@ class Found(NamedTuple):
 
 
 @njit()
-def search(loop, grid, kinds, begin):  # type: ignore[no-untyped-def]
-    """All of the first so many kinds; extrema count from the points `begin` on."""
+def search(loop, grid, kinds):  # type: ignore[no-untyped-def]
+    """All of the first so many kinds."""
     points, rank = grid.value.shape
     room = 4 * points * rank
     found = Found(np.empty(room, np.int64), np.empty(room), np.empty(room, np.complex128))
     values, rates = np.empty(rank, np.complex128), np.empty(rank, np.complex128)
-    count = _fill(loop, grid, kinds, _limits(grid, begin), values, rates, np.empty(4), found)
+    count = _fill(loop, grid, kinds, values, rates, np.empty(4), found)
     return Found(found.kind[:count], found.omega[:count], found.value[:count])
 
 
 @njit(counted=False)
-def _fill(loop, grid, kinds, limits, values, rates, edge, found):  # type: ignore[no-untyped-def]
+def _fill(loop, grid, kinds, values, rates, edge, found):  # type: ignore[no-untyped-def]
     """The same with room for what is found at a point; how many there are."""
     (points, rank), count = grid.value.shape, 0
     for i in range(points - 1):
         for kind in range(kinds):
             crossing = kind in (CIRCLE, AXIS)
             for j in range(rank if crossing else 1):
-                if not _holds(grid, i, j, kind, limits):
+                if not _holds(grid, i, j, kind):
                     continue
                 if crossing:
                     omega, value = _crossing(loop, grid, i, j, kind, values, rates, edge)
@@ -76,20 +75,12 @@ def _fill(loop, grid, kinds, limits, values, rates, edge, found):  # type: ignor
 
 
 @njit(counted=False)
-def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
+def _holds(grid, i, j, kind):  # type: ignore[no-untyped-def]
     """Whether there is one of a kind after point i."""
     if kind in (CIRCLE, AXIS):
         return _crosses(grid.value[i, j], grid.value[i + 1, j], kind)
-    column, sign = (0, 1.0) if kind == LOWEST else (2, -1.0)
-    a, da = sign * grid.edge[i, column], sign * grid.edge[i, column + 1]
-    b, db = sign * grid.edge[i + 1, column], sign * grid.edge[i + 1, column + 1]
-    if not da < 0 <= db:
-        return False
-    if kind == HIGHEST:  # one over it is a distance too
-        a, da, b, db = -1 / a, da / a**2, -1 / b, db / b**2
-    # a distance lies above its tangents: an extremum may be the best one where these cross so low
-    width = grid.omega[i + 1] - grid.omega[i]
-    return min(a, b, a + da * (b - a - db * width) / (da - db)) <= limits[column // 2]
+    column, sign = (1, 1.0) if kind == LOWEST else (3, -1.0)
+    return sign * grid.edge[i, column] < 0 <= sign * grid.edge[i + 1, column]
 
 
 @njit(counted=False)
@@ -101,13 +92,6 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
         return False
     rise = a.imag - b.imag
     return a.real + (b.real - a.real) * (0.5 if rise == 0 else a.imag / rise) < 0
-
-
-@njit(counted=False)
-def _limits(grid, begin):  # type: ignore[no-untyped-def]
-    """Above which a least singular value, and one over a largest one, is no candidate."""
-    lowest, _, highest, _ = _worst(grid, begin)
-    return lowest * CANDIDATES + 1e-12, CANDIDATES / highest
 
 
 @njit(counted=False)
@@ -285,7 +269,7 @@ def _margins(loop, ahead, drifts):  # type: ignore[no-untyped-def]
     end = reach(loop, ahead.high, 1.0, ahead.most)
     grid = trace(loop, beginning(loop, ahead.low), end, ahead.swings, 1.0)
     begin = (_turned(grid, 0, 1.0), _turned(grid, 2, -1.0)) if drifts else (0, 0)
-    found, rank = search(loop, grid, KINDS, begin), grid.value.shape[1]
+    found, rank = search(loop, grid, KINDS), grid.value.shape[1]
     still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
     best = _best(grid, found, begin)
     begun = grid.omega[begin[0]] if begin[0] < len(grid.omega) else np.inf
@@ -365,7 +349,7 @@ def _if_stronger(loop, ahead, grid, end, gain):  # type: ignore[no-untyped-def]
         factor *= STRONGER
         end = reach(loop, end, factor, ahead.far)
         grid = trace(loop, begin, end, ahead.swings, factor)
-        more = _gains(search(loop, grid, AXIS + 1, (0, 0)), none)
+        more = _gains(search(loop, grid, AXIS + 1), none)
         if more[0] < gain[0]:
             gain = (more[0], more[1], gain[2], gain[3])
     return gain
@@ -398,21 +382,16 @@ def _turned(grid, column, power):  # type: ignore[no-untyped-def]
 
 
 @njit(counted=False)
-def _worst(grid, begin):  # type: ignore[no-untyped-def]
-    """The least and the largest singular value, each with its frequency, from two points on."""
+def _best(grid, found, begin):  # type: ignore[no-untyped-def]
+    """The least and the largest singular value, each with its frequency, from two points on, and
+    between these.
+    """
     least, least_at, most, most_at = np.inf, np.nan, -np.inf, np.nan
     for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
         if i >= begin[0] and grid.edge[i, 0] < least:
             least, least_at = grid.edge[i, 0], grid.omega[i]
         if i >= begin[1] and grid.edge[i, 2] > most:
             most, most_at = grid.edge[i, 2], grid.omega[i]
-    return least, least_at, most, most_at
-
-
-@njit(counted=False)
-def _best(grid, found, begin):  # type: ignore[no-untyped-def]
-    """The same with what is between the points."""
-    least, least_at, most, most_at = _worst(grid, begin)
     for k in range(len(found.kind)):
         size = found.value[k].real
         if found.kind[k] == LOWEST and size < least:
