@@ -8,7 +8,7 @@ number of roots finite.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations
@@ -57,27 +57,6 @@ def nilpotent(inner: Any) -> bool:
     return not len(inner)
 
 
-def turned(block: Blocks) -> Blocks:
-    """The block with the channels of each delay turned so that D22 is triangular among them.
-
-    Equal delays stay equal whatever becomes of them, as with flows of one round trip, so that such
-    channels are one vector behind one delay: its coordinates are free, and cycles that cancel leave
-    abs(D22).
-    """
-    kept = np.flatnonzero(block.D.any(axis=0) & block.D.any(axis=1))
-    kept = kept[np.argsort(block.delays[kept], kind="stable")]
-    B, C, D = (part.astype(complex) for part in block[1:4])
-    for group in _equal(block.delays, kept):
-        if len(group) > 1:
-            from scipy.linalg import schur
-
-            triangle, basis = schur(block.D[np.ix_(group, group)], output="complex")
-            B[:, group], D[:, group] = B[:, group] @ basis, D[:, group] @ basis
-            C[group], D[group] = basis.conj().T @ C[group], basis.conj().T @ D[group]
-            D[np.ix_(group, group)] = triangle
-    return block._replace(B=np.abs(B), C=np.abs(C), D=np.abs(D))
-
-
 def _larger(matrix: Floats) -> float:
     """An upper bound of the spectral radius of a matrix without negative entries."""
     return spectral_radius(matrix) * (1 + 1e-9)
@@ -116,54 +95,68 @@ def essential_abscissa(block: Blocks) -> float:
     """
     if nilpotent(np.abs(block.D)):
         return -np.inf
-    found = [_abscissa(np.abs(b.D), block.delays) for b in (block, turned(block))]
-    found.append(_zero(lambda c: float(np.log(_scaled(block, c)[0])), block.delays.max()))
+    longest, found = block.delays.max(), list[float]()
+    for U, V, lags in _factors(block):
+        loop, sizes = V @ U, (lambda W: spectral_radius(np.abs(W)), lambda W: _norm(W)[0])
+        for size in sizes:
+            found.append(_zero(lambda c: _log(size(loop * np.exp(-c * lags))), longest))  # noqa: B023
     if len(block.delays) <= EXPANDED:
         a, h = expanded(block.D, block.delays)
-        found.append(_zero(lambda c: float(np.log(np.abs(a) @ np.exp(-c * h))), block.delays.max()))
+        found.append(_zero(lambda c: _log(np.abs(a) @ np.exp(-c * h)), longest))
     return min(found)
 
 
-def _scaled(block: Blocks, abscissa: float) -> tuple[float, Floats, Floats]:
-    """The norm of D22 E at most, right of an abscissa, where D22 E is U E' V with as few channels
-    for each delay as its rank: that of V U in units of these in which it is about the least; and
-    U and V in these.
+def _log(size: Any) -> float:
+    return float(np.log(max(size, 1e-300)))
 
-    E' is of norm one on the axis whatever the delays are, so that the norm bounds the spectral
-    radius: flows that share a queue are told of it by a projection, whose norm is one however many
-    they are, while absolute values add up.
+
+def _factors(block: Blocks) -> Iterator[tuple[Any, Any, Floats]]:
+    """D22 E as U E' V: U, V and the delays of E'. With the channels as they are; and with as few
+    for each delay as its rank, so turned that V U is triangular among those of one delay.
+
+    Equal delays stay equal whatever becomes of them, as with flows of one round trip, so that such
+    channels are one vector behind one delay: its coordinates are free, and cycles that cancel leave
+    abs(V U).
     """
-    left, right = [], []
+    yield block.D, np.eye(len(block.D)), block.delays
+    from scipy.linalg import schur
+
+    left, right, lags = [], [], []
     for group in _equal(block.delays, np.argsort(block.delays, kind="stable")):
         u, s, vh = np.linalg.svd(block.D[:, group], full_matrices=False)
         root = np.sqrt(s[s > EQUAL * s.max(initial=1.0)])
-        left.append(u[:, : len(root)] * root * np.exp(-abscissa * block.delays[group[0]]))
-        right.append(np.zeros((len(root), len(block.D))))
-        right[-1][:, group] = root[:, None] * vh[: len(root)]
-    U, V = np.concatenate(left, axis=1), np.concatenate(right)
-    D, unit = V @ U, np.ones(len(V))
-    square = D**2
+        if not len(root):
+            continue
+        u, v = u[:, : len(root)] * root, root[:, None] * vh[: len(root)]
+        basis = schur(v @ u[group], output="complex")[1]
+        whole = np.zeros((len(root), len(block.D)), complex)
+        whole[:, group] = basis.conj().T @ v
+        left.append(u @ basis)
+        right.append(whole)
+        lags += [block.delays[group[0]]] * len(root)
+    yield np.concatenate(left, axis=1), np.concatenate(right), np.array(lags)
+
+
+def _norm(W: Any) -> tuple[float, Floats]:
+    """The norm of a matrix in units in which it is about the least; and these.
+
+    E' is of norm one on the axis whatever the delays are, so that the norm of V U bounds the
+    spectral radius: flows that share a queue are told of it by a projection, whose norm is one
+    however many they are, while absolute values add up.
+    """
+    square, unit = np.abs(W) ** 2, np.ones(len(W))
     np.fill_diagonal(square, 0.0)
-    for i in BALANCING * list(range(len(D))):  # as before eigenvalues are found (Osborne 1960)
+    for i in BALANCING * list(range(len(W))):  # as before eigenvalues are found (Osborne 1960)
         into, out = square[i] @ unit**-2, unit**2 @ square[:, i]
         if into > 0 and out > 0:
             unit[i] = (out / into) ** 0.25
-    return float(np.linalg.norm(unit[:, None] * D / unit, 2)), U / unit, unit[:, None] * V
+    return float(np.linalg.norm(unit[:, None] * W / unit, 2)), unit
 
 
 def _equal(delays: Floats, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Channels, whose delays rise, by their delay."""
     apart = np.diff(delays[order]) > EQUAL * delays[order[1:]]
     return np.split(order, np.flatnonzero(apart) + 1)
-
-
-def _abscissa(inner: Floats, lags: Floats) -> float:
-    """The least c at which the spectral radius of a matrix without negative entries, times
-    exp(-c tau), is one.
-    """
-    if nilpotent(inner):
-        return -np.inf
-    return _zero(lambda c: float(np.log(spectral_radius(inner * np.exp(-c * lags)))), lags.max())
 
 
 def _zero(excess: Callable[[float], float], longest: float) -> float:
@@ -181,12 +174,6 @@ def _zero(excess: Callable[[float], float], longest: float) -> float:
     )
 
 
-def _sizes(block: Blocks, abscissa: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """abs of A, B2 E, C2, and D22 E at most, right of that abscissa."""
-    size, (A, B, C, D) = np.exp(-abscissa * block.delays), map(np.abs, block[:4])
-    return A, B * size, C, D * size
-
-
 def radius(block: Blocks, abscissa: float) -> float:
     """No root with real part at least `abscissa` has a larger modulus; infinite where no bound
     exists.
@@ -195,25 +182,22 @@ def radius(block: Blocks, abscissa: float) -> float:
     spectral radius of the same expression in absolute values, with abs(E) at most exp(-abscissa
     tau).
     """
-    for one in (block, turned(block)):
-        A, late, C2, loop = _sizes(one, abscissa)
-        if spectral_radius(loop) < 1 - 1e-9:
-            return _larger(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
-    size, U, V = _scaled(block, abscissa)
-    if size < 1 - 1e-9:  # (I - D22 E)^-1 is I + U E' (I - V U E')^-1 V
-        A, late, C2, _ = _sizes(block, abscissa)
-        into, out = (np.linalg.norm(late @ np.abs(U), axis=1), np.linalg.norm(V @ block.C, axis=0))
-        return _larger(A + late @ C2 + np.outer(into, out) / (1 - size))
-    if is_neutral(block):
-        return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
-    A, late, C2, loop = _sizes(block, abscissa)
-    # retarded by cancellation: (I - D22 E)^-1 is the adjugate, a polynomial of degree below the
-    # number of channels
-    total = power = np.eye(len(loop))
-    for _ in range(len(loop) - 1):
-        power = power @ loop
-        total = total + power
-    return _larger(A + late @ total @ C2)
+    A, B, C, D = map(np.abs, block[:4])
+    late = B * np.exp(-abscissa * block.delays)
+    if not D.any():
+        return _larger(A + late @ C)
+    for U, V, lags in _factors(block):  # (I - D22 E)^-1 is I + U E' (I - V U E')^-1 V
+        size = np.exp(-abscissa * lags)
+        W, into, out = V @ U * size, late @ (np.abs(U) * size), np.abs(V) @ C
+        if spectral_radius(np.abs(W)) < 1 - 1e-9:
+            inner = np.linalg.solve(np.eye(len(W)) - np.abs(W), out).clip(0)
+            return _larger(A + late @ C + into @ inner)
+        norm, unit = _norm(W)
+        if norm < 1 - 1e-9:
+            into = np.linalg.norm(into / unit, axis=1)
+            out = np.linalg.norm(unit[:, None] * out, axis=0)
+            return _larger(A + late @ C + np.outer(into, out) / (1 - norm))
+    return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
 
 
 def _radius_expanded(block: Blocks, abscissa: float) -> float:
@@ -255,16 +239,14 @@ def differentiation(points: int) -> Floats:
     return matrix
 
 
-def points_for(
-    delays: Floats, reach: float, least: int, density: float = 0.55
-) -> NDArray[np.int64]:
+def points_for(delays: Floats, reach: float, least: int) -> NDArray[np.int64]:
     """Points a channel so that frequencies up to `reach` are resolved: those of exp(-s tau) and a
     few more.
 
     Half a point for each radian is what exp(-s tau) itself needs.
     """
     return np.maximum(
-        2, np.ceil(least * np.sqrt(delays / delays.max()) + density * reach * delays)
+        2, np.ceil(least * np.sqrt(delays / delays.max()) + 0.55 * reach * delays)
     ).astype(np.int64)
 
 
