@@ -25,7 +25,6 @@ from fluidcc.numerics.linear.wiring import (
     block_of,
     core_of,
     entries_of,
-    joined,
     spectral_radius,
 )
 
@@ -218,16 +217,13 @@ class _Walk:
                 "the channels amplify each other (spectral radius of abs(D22) at least one): no "
                 "bound is proved"
             )
-        wx, loop = np.ones(self.n), np.eye(self.k) - D * size
-        for _ in range(40):
-            image = A @ wx + B * size @ np.linalg.solve(loop, C @ wx + 1e-9)
-            wx = image / image.max() + 1e-6 if image.max() > 0 else wx
-        wz = np.linalg.solve(loop, C @ wx + 1e-9) * (1 + 1e-12)
+        wx = np.ones(self.n)  # unknowns are balanced
+        wz = np.linalg.solve(np.eye(self.k) - D * size, C @ wx + 1e-9) * (1 + 1e-12)
         x, z = ([flint.arb(float(v)) for v in w] for w in (wx, wz))
         late = [
             v * (-flint.arb(float(left)) * lag).exp() for v, lag in zip(z, self.lags, strict=True)
         ]
-        whole = joined(A, B, C, D).tolist()
+        whole = np.block([[A, B], [C, D]]).tolist()
         image_of_w = flint.arb_mat(whole) * flint.arb_mat([[v] for v in (*x, *late)])
         if not all(image_of_w[self.n + i, 0] < v for i, v in enumerate(z)):
             raise _Failed("no bound on the roots is proved: the channels amplify each other")

@@ -67,17 +67,18 @@ def half_box(
     return np.array([*path, left + 1j * top, right + 1j * top, right + 0j], complex)
 
 
+AROUND = 64
+"""Points of a circle."""
+
 MULTIPLE = 24
 """Roots in a circle up to which they follow from the moments of the logarithmic derivative."""
 
 
-def cluster_moments(
-    pencil: Pencil, centre: complex, size: float, count: int = 64
-) -> tuple[int, Complex]:
+def cluster_moments(pencil: Pencil, centre: complex, size: float) -> tuple[int, Complex]:
     """The number of roots within `size` of `centre`, and the sums of the first powers of their
     offsets.
     """
-    offset = size * np.exp(2j * np.pi * (np.arange(count) + 0.5) / count)
+    offset = size * np.exp(2j * np.pi * (np.arange(AROUND) + 0.5) / AROUND)
     # they overflow far to the left, where no root can be resolved
     with np.errstate(over="ignore", invalid="ignore"):
         slope = pencil.values(centre + offset, scaled=True).slope

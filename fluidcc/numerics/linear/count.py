@@ -18,7 +18,6 @@ from fluidcc.numerics.linear.compiled.zeros import (
     WIDE,
     WIDEST,
     right_of_axis,
-    right_of_axis_in_all,
 )
 from fluidcc.numerics.linear.contours import OnContour, half_box, winding
 from fluidcc.numerics.linear.pencil import POLES, Complex, pencils
@@ -191,7 +190,7 @@ def _compare(of: Search, top: float, density: float) -> RootCount | int:
         missing, far = 0, missing  # those of a long chain, which are right of it for certain
     elif not missing and len(axis):  # left of those on the axis no other is passed
         line = 0.5 * max(others.real.max(initial=-1.0, where=others.real < 0), of.essential)
-        missing = of.missing((max(float(line), -WIDEST), top, 0.0, top), density)
+        missing = of.missing(max(float(line), -WIDEST), top, top, density)
     if missing:
         return missing
     by_roots = int(right.sum())
@@ -231,17 +230,9 @@ def counts_of_stack(of: Entries) -> NDArray[np.int64]:
     for rows, pencil in pencils(core_of(of)):
         own, poles = pencil.own, pencil.outlook[0]
         poles = poles if poles.shape[1] > POLES else poles[:, :0]
-        count[rows] = right_of_axis_in_all(
-            pencil.whole,
-            pencil.table,
-            own.row,
-            own.column,
-            own.value,
-            own.n,
-            own.delays,
-            1.0,
-            poles,
-        )
+        for k, row in enumerate(rows.tolist()):
+            parts = own.row, own.column, own.value[k], own.n, own.delays[k], 1.0, poles[k]
+            count[row] = right_of_axis(pencil.whole, pencil.table[k], *parts)
     return count
 
 

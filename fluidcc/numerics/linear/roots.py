@@ -47,7 +47,6 @@ from fluidcc.numerics.linear.wiring import (
     core_of,
     in_own_time,
     independent,
-    joined,
 )
 
 # --- all roots in a region, and the rightmost -----------------------------------------------
@@ -213,7 +212,7 @@ class Search:
             self.least = NEAR_ZERO
             return np.zeros(max(cluster_moments(self.pencil, 0.0, NEAR_ZERO)[0], 0), complex)
         A, B, C, D, lags = self.block
-        whole = joined(A, B, C, D - np.eye(len(lags)))
+        whole = np.block([[A, B], [C, D - np.eye(len(lags))]])
         if conditioned(whole, np.abs(whole))[1] < 1 / SINGULAR:
             return np.empty(0, complex)
         around = np.linalg.pinv(np.eye(len(lags)) - D)
@@ -262,9 +261,6 @@ class Search:
         from scipy.sparse.csgraph import connected_components
 
         A = self.block.A
-        if self.single:
-            self._take(np.diag(A).astype(complex))
-            return
         every, moved = eigenvalues(A, np.abs(A), JOINED)
         order = np.argsort(np.abs(every))[len(self.zeros) :]
         every, moved = every[order], moved[order]
@@ -413,23 +409,12 @@ class Search:
         """Every known root with its conjugate and multiplicity."""
         return mirrored(np.append(self.roots, 0), np.append(self.times, len(self.zeros)))
 
-    def missing(self, box: Region, density: float = 1.0) -> int:
-        """Roots in a box that are not known: the winding of what is left of f.
-
-        A box that stands on the real axis counts with its mirror image.
+    def missing(self, left: float, right: float, top: float, density: float = 1.0) -> int:
+        """Roots in a box around the real axis that are not known: the winding of what is left of
+        f.
         """
-        left, right, bottom, top = box
         known = np.concatenate((self.known(), self.beyond(left)))
-        if bottom == 0:
-            turns = -2 * winding(self.pencil, half_box(left, right, top), known, density)
-        else:
-            corners = (
-                complex(left, bottom),
-                complex(left, top),
-                complex(right, top),
-                complex(right, bottom),
-            )
-            turns = -winding(self.pencil, np.array([*corners, corners[0]]), known, density)
+        turns = -2 * winding(self.pencil, half_box(left, right, top), known, density)
         count = round(turns)
         if abs(turns - count) > 0.02:
             raise OnContour(f"the argument does not close: {turns:.4f} turns")
@@ -571,7 +556,7 @@ def _proved(of: Search, every: Complex, count: int, attempt: int) -> str:
     right, unit = int((every.real > left).sum()), of.pencil.time
     try:
         top = of.reach_right_of(left)
-        missing = of.missing((left, max(top, left + 1), 0.0, top), 1.0 + attempt)
+        missing = of.missing(left, max(top, left + 1), top, 1.0 + attempt)
     except (OnContour, Undecided) as raised:
         return str(raised)
     if missing == 0 and right >= count:
@@ -605,19 +590,19 @@ def roots_in(of: Search, region: Region) -> Complex:
             f"or right of it"
         )
     height = max(abs(bottom), abs(top)) * unit
-    box = (low * unit, high * unit, 0.0, height * (1 + 1e-9))
+    box = (low * unit, high * unit, height * (1 + 1e-9))
     problem, missing = "", 0
     with suppress(OnContour):
-        missing = of.missing(box)
+        missing = of.missing(*box)
     for attempt in range(5):
         of.improve(len(of.known()) + 2 * abs(missing) + 6, height + STEP, min(box[0], 0.0))
         try:
-            missing = of.missing(box, 1.0 + attempt)
+            missing = of.missing(*box, 1.0 + attempt)
         except OnContour as raised:
             problem = str(raised)
             continue
         every = of.known()
-        edges = np.abs(np.stack((every.real - box[0], every.real - box[1], every.imag - box[3])))
+        edges = np.abs(np.stack((every.real - box[0], every.real - box[1], every.imag - box[2])))
         if (edges < EDGE * (1 + np.abs(every))).any():
             problem = "a root lies on the contour"
             break

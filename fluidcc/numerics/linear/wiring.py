@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -149,8 +148,6 @@ def spectral_radius(matrix: Matrix) -> float:
 
 def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
     """Numbers of the rows by what is in them, in the order in which that comes first."""
-    if len(table) and np.all(table == table[:1]):  # as a rule, and much faster
-        return [np.arange(len(table))]
     found: dict[bytes, list[int]] = {}
     for i, row in enumerate(np.ascontiguousarray(table)):
         found.setdefault(row.tobytes(), []).append(i)
@@ -163,16 +160,11 @@ def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
 ALIKE = 1e-12
 """Part of the longest delay up to which a sum of delays is none."""
 
+
 SMALL = 48
 """Unknowns up to which paths are found by squaring a matrix, which starts sooner than a graph
 library.
 """
-
-
-def joined(A: Any, B: Any, C: Any, D: Any) -> Any:
-    """Four matrices as one, ``[[A, B], [C, D]]``; `np.block` takes four times as long."""
-    rows = [np.concatenate(pair, axis=-1) for pair in ((A, B), (C, D))]
-    return np.concatenate(rows, axis=-2)
 
 
 class Entries(NamedTuple):
@@ -248,10 +240,11 @@ def entries_of(block: Blocks) -> Entries:
     """The entries of a block, or of a stack."""
     A, B, C, D, delays = block if block.A.ndim == 3 else (part[None] for part in block)
     (m, p), n = block.ports, A.shape[-1]
-    inner = joined(A, B[..., m:], C[..., p:, :], D[..., p:, m:])
-    right = np.concatenate((B[..., :m], D[..., p:, :m]), axis=-2)
-    below = np.concatenate((C[..., :p, :], D[..., :p, m:]), axis=-1)
-    whole = joined(inner, right, below, D[..., :p, :m])
+    whole = np.block([
+        [A, B[..., m:], B[..., :m]],
+        [C[..., p:, :], D[..., p:, m:], D[..., p:, :m]],
+        [C[..., :p, :], D[..., :p, m:], D[..., :p, :m]],
+    ])  # fmt: skip
     row, column = np.nonzero((whole != 0).any(axis=0))
     return Entries(row, column, whole[:, row, column], np.asarray(delays, float), n, m, p)
 
@@ -415,23 +408,16 @@ def time(value: Any, what: str) -> float:
 
 def names(kind: str, given: Sequence[str], count: int, letter: str) -> tuple[str, ...]:
     """`given`, or a letter with numbers; as many as `count` and all different."""
-    if type(given) is tuple and not given:
-        return _numbered(letter, count)
     if (
         isinstance(given, str)
         or not isinstance(given, Sequence)
         or not all(isinstance(n, str) for n in given)
     ):
         raise InvalidInput(f"{kind} is {shown(given)}; give names in a list")
-    found = tuple(given) or _numbered(letter, count)
+    found = tuple(given) or tuple(f"{letter}{i}" for i in range(count))
     if len(found) != count or len(set(found)) != count:
         raise InvalidInput(f"{kind} must be {count} different names, got {list(found)}")
     return found
-
-
-@lru_cache(maxsize=64)
-def _numbered(letter: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{letter}{i}" for i in range(count))
 
 
 def merged(parts: Iterable[Sequence[str]]) -> list[str]:

@@ -193,15 +193,3 @@ def right_of_axis(  # type: ignore[no-untyped-def]
         if walk == 1 and not 0 < counts[0] - counts[1] <= 2:
             break
     return -1
-
-
-@njit(entry=True)
-def right_of_axis_in_all(  # type: ignore[no-untyped-def]
-    whole, table, row, column, value, n, lags, slowest, poles
-):
-    """The same number of every system of a stack, each by itself."""
-    count = np.empty(len(table), np.int64)
-    for k in range(len(table)):
-        parts = row, column, value[k], n, lags[k], slowest, poles[k]
-        count[k] = right_of_axis(whole, table[k], *parts)
-    return count
