@@ -22,6 +22,7 @@ from fluidcc.analysis.wiring import (
     cut,
     deviations,
     has_loop,
+    opened_parts,
     return_ratios,
     wire_both,
 )
@@ -108,11 +109,8 @@ def stability(
     flag(certify, "certify")
     point = resting_point(net, at, delays)
     joined, broken = wire_both(point)
-    loop = cut(point)
-    opened = LinearNetwork.of(point, as_one(return_ratios(point, broken)), loop)
-    parts = {"": broken, **deviations(point, "open")}
-    if loop != "open":  # what flows hear of themselves stays closed
-        parts = {"": opened.wired, **deviations(point)}
+    ratios = return_ratios(point, broken)
+    parts = opened_parts(point, broken, ratios)
     _warn_without_loop(point, broken)
     counts = Counts.of(point, joined)
     times, unstable = counts.times, counts.unstable
@@ -129,7 +127,7 @@ def stability(
         encirclements=by_contour - open_unstable,
         open_unstable=open_unstable,
         closed=counts.parts[""],
-        open=opened,
+        open=LinearNetwork.of(point, as_one(ratios), cut(point)),
         free=counts.free,
         certificates=_certified(counts.parts) if certify else {},
         counts=counts,
@@ -299,9 +297,8 @@ def _judge(
     root: Any = None
     unstable, broken = np.zeros((2, len(rows)))
     times = copies(point)
-    opened = {"": joined[1], **deviations(point, "open")}
-    if (loop := cut(point)) == "marks":
-        opened = {"": return_ratios(point)[0], **deviations(point)}
+    ratios = return_ratios(point, joined[1])
+    opened = opened_parts(point, joined[1], ratios)
     for name, own in {"": joined[0], **deviations(point)}.items():
         if name and not own.states:
             continue
@@ -321,7 +318,6 @@ def _judge(
     for name, column in found.items():
         table[name][rows] = column
     if margins:
-        ratios = return_ratios(point, joined[1]) if loop == "open" else [opened[""]]
         parts = [margins_of_stack(part.entries, unstable) for part in ratios]
         for name, (key, _) in MARGINS.items():
             values = np.array([getattr(part, key) for part in parts])

@@ -595,6 +595,15 @@ def return_ratios(point: Point, opened: Matrices | None = None) -> list[Matrices
     return apart(point, wire(point, "open") if opened is None else opened)
 
 
+def opened_parts(point: Point, opened: Matrices, ratios: list[Matrices]) -> dict[str, Matrices]:
+    """That loop under "", and differences by class: what flows hear of themselves stays closed
+    where it is broken at marks.
+    """
+    if cut(point) == "marks":
+        return {"": ratios[0], **deviations(point)}
+    return {"": opened, **deviations(point, "open")}
+
+
 def apart(point: Point, opened: Matrices) -> list[Matrices]:
     """The return ratio of all flows, from that by class: as of N flows each, in coordinates of
     orthonormal modes.
