@@ -21,9 +21,6 @@ from .state import State
 _P = types.CPointer(types.float64)
 _Q = types.CPointer(types.int64)
 
-#: kernel(n, signal stride, states, signals, parameters, modes, derivatives, outputs, switches, want
-#: switches)
-kernel_signature = types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, types.int64)
 #: step(F, I) -> status
 step_signature = types.int64(_P, _Q)
 
