@@ -47,7 +47,6 @@ def test_a_verdict_or_the_reason_why_there_is_none(one: str, other: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="the verdict over a full buffer takes 15 s and more")
 @pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
 @pytest.mark.parametrize(("one", "other"), [("DCTCP", "DCTCP")])
 def test_flows_that_hear_themselves_are_judged_in_time(one: str, other: str) -> None:

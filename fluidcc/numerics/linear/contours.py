@@ -92,12 +92,17 @@ def cluster_moments(pencil: Pencil, centre: complex, size: float) -> tuple[int, 
     return inside, sums[1 : inside + 1]
 
 
-def resolution(pencil: Pencil, root: complex, size: float, times: int) -> float:
+def resolution(
+    pencil: Pencil, root: complex, size: float, times: int, enough: float = 0.0
+) -> float:
     """Distance from a root of that multiplicity below which nothing is resolved: where rounding
-    changes the determinant by its size, found from a circle that holds no other root inwards.
+    changes the determinant by its size, found from a circle that holds no other root inwards, as
+    far as `enough`.
     """
     for _ in range(12):
         size *= rounding(pencil, root, size, times) ** (1 / times)
+        if size < enough:
+            break
     return size
 
 

@@ -94,6 +94,11 @@ ATTEMPTS = 5
 EDGE = 1e-11
 """Distance at which a root lies on the edge of a region, relative to its modulus and one."""
 
+CLEAR = 1e-6
+"""Distance from the axis, relative to its modulus, from which on rounding does not bring a root
+there that is by itself.
+"""
+
 FOLLOWING = 4
 """Gaps among which the widest is taken where none is wide."""
 
@@ -368,8 +373,9 @@ class Search:
         self.roots, self.times = roots[order], times[order]
 
     def errors(self, roots: Complex) -> Floats:
-        """How far each of some known roots may be moved by rounding of the entries; see
-        `resolution`.
+        """How far each of some known roots may be moved by rounding of the entries, see
+        `resolution`, as far as its side of the axis is in doubt. It is not for one by itself, on
+        which Newton's steps would not have become small otherwise: 0.
         """
         found, every = np.zeros(len(roots)), self.known()
         if self.large:
@@ -377,8 +383,12 @@ class Search:
         for i, root in enumerate(roots.tolist()):
             far = np.abs(every - root)
             same = far <= 1e-11 * abs(root)
-            size = min(1.0, 0.1 * abs(root), 0.4 * float(far[~same].min(initial=np.inf)))
-            found[i] = resolution(self.pencil, root, size, max(1, int(same.sum())))
+            gap = float(far[~same].min(initial=np.inf))
+            if same.sum() == 1 and CLEAR * abs(root) < abs(root.real) < gap:
+                continue
+            size = min(1.0, 0.1 * abs(root), 0.4 * gap)
+            times, far_enough = max(1, int(same.sum())), 0.5 * abs(root.real)
+            found[i] = resolution(self.pencil, root, size, times, far_enough)
         return found
 
     def without_lags(self) -> bool:
