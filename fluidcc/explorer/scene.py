@@ -120,7 +120,10 @@ def draw_chart(scene: Scene, x: tuple[str, float], y: tuple[str, float]) -> Char
     count = int(np.clip(np.sqrt(SHADED_S / each), *GRID))
     values = np.geomspace(0.25, 4.0, count)
     grid = {x[0]: x[1] * values, y[0]: y[1] * values}
-    found = sweep(scene.net, grid, ["stable"], delays=scene.delays, progress=False)
+    measure: Any = {"stable": lambda point: stability(point.net, delays=scene.delays).stable}
+    if scene.delays == "fifo":
+        measure = ["stable"]  # many points at once
+    found = sweep(scene.net, grid, measure, executor="threads", progress=False)
     stable = found["stable"].transpose(y[0], x[0]).values.astype(float)
     curve, missing = (np.empty(0), np.empty(0)), ""
     ends = {axis[0]: (axis[1] * values[0], axis[1] * values[-1]) for axis in (x, y)}

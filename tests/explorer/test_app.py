@@ -10,6 +10,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.explorer.app import Explorer, explore, page
 from fluidcc.explorer.board import Board
+from fluidcc.explorer.scene import Scene, draw_chart
 
 # Panel's own composite widgets still give their parts a name.
 pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated")
@@ -96,6 +97,17 @@ def test_a_law_without_a_verdict_leaves_no_other_verdict_on_the_page(two: Explor
     assert not two._views[two.tabs.active][1].visible
     law.value = "LDCC"
     assert two._views[two.tabs.active][1].visible
+
+
+def test_a_chart_of_frozen_delays_is_that_of_their_verdicts(monkeypatch: Any) -> None:
+    monkeypatch.setattr("fluidcc.explorer.scene.GRID", (3, 3))
+    net = fc.parking_lot([fc.LDCC], [[fc.LDCC]] * 2, {"capacity": "1 Mbit/s", "delay": "9 ms"})
+    chart = draw_chart(Scene(net, 1.0, "frozen"), ("beta", 0.2), ("eta", 1.0))
+    for i, j in ((0, 0), (2, 2), (0, 2)):
+        law = {"law": fc.LDCC(beta=chart.x[j], eta=chart.y[i])}
+        own = net.with_flows(dict.fromkeys(net.flow_names, law))
+        assert chart.stable[i, j] == fc.stability(own, delays="frozen").stable
+    assert {0.0, 1.0} == {*chart.stable.ravel()}
 
 
 def test_a_run_is_pinned_and_compared(three: Explorer) -> None:
