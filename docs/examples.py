@@ -65,6 +65,7 @@ PENALTY = '"law": fc.PenaltyLink, "capacity": "10 Mbit/s", "delay": "20 ms"'
 LATER = '"access_delay": "20 ms", "start": "10 s"'
 ONE = {"less": '"initial": {"w": 1}', "more": '"access_delay": "20 ms", "initial": {"w": 1}'}
 ON_ECF = f'"law": fc.PAQMECF, {LINK}'
+ON_RCP = f'"law": fc.RCPLink, {LINK}'
 PAIR = ("fc.Reno", "fc.Reno")
 CLIMB = ("fc.PrimalDual(w=1e6, alpha=1e7)", "fc.PrimalDual(w=2e6, alpha=1e7)")
 UP = ("fc.PrimalPenalty(w=1e6, alpha=1e7)", "fc.PrimalPenalty(w=2e6, alpha=1e7)")
@@ -127,6 +128,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "RateBinomial": E("fc.RateBinomial(k=0.5, l=0.5)", "fc.RateBinomial(k=0, l=1)"),
         "ISCC": E(more=LATER),
         "ECF": E(*TOLD, more=LATER, link=ON_ECF, until="30 s"),
+        "RCP": E('fc.RCP(R_max="3 Mbit/s")', "fc.RCP", more=LATER, link=ON_RCP),
         "FramedECF": E(
             'fc.FramedECF(r_max="8 Mbit/s")',
             'fc.FramedECF(r_max="6 Mbit/s", gop=0.24)',
@@ -177,6 +179,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "StepMark": E(
             "fc.DCTCP", more='"access_delay": "50 us"', link=STEP, until="50 ms", asks="limit_cycle"
         ),
+        "RCPLink": E('fc.RCP(R_max="3 Mbit/s")', "fc.RCP", more=LATER, link=ON_RCP),
         "RampMark": E(
             "fc.DCQCN", more='"access_delay": "5 us", "start": "5 ms"', link=RAMP, until="50 ms"
         ),

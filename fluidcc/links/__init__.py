@@ -16,6 +16,7 @@ _FILES = {
     "pi_aqm": ("PI",),
     "pie": ("PIE", "PIEDrop"),
     "prices": ("DualLink", "PenaltyLink"),
+    "rcp": ("RCPLink",),
     "red": ("RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop"),
     "step_mark": ("RampMark", "StepMark"),
 }
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.links.pi_aqm import *
     from fluidcc.links.pie import *
     from fluidcc.links.prices import *
+    from fluidcc.links.rcp import *
     from fluidcc.links.red import *
     from fluidcc.links.step_mark import *
 else:

@@ -35,6 +35,7 @@ _FILES = {
         "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty",
         "ScalableSource", "ScalableTCP",
     ),
+    "rcp": ("RCP",),
     "reno": ("AIMD", "Reno", "StaticAIMD", "StaticReno"),
     "sampled": ("SampledLDCC",),
     "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
@@ -63,6 +64,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.nada_rfc import *
     from fluidcc.sources.prague import *
     from fluidcc.sources.primal import *
+    from fluidcc.sources.rcp import *
     from fluidcc.sources.reno import *
     from fluidcc.sources.sampled import *
     from fluidcc.sources.tfrc import *

@@ -44,6 +44,7 @@ CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = 
     "PenaltyLink": ("B 8 1", {}, []),
     "RED": (RED, {}, []),
     "REDDrop": (RED, {}, []),
+    "RCPLink": ("alpha 0.4 1, beta 0.226 1, gamma 0.95 1, d 0.1 s", {"R": 1e6}, []),
     "RampMark": ("K_min 1e-06 s, K_max 4e-05 s, p_max 0.01 1", {}, []),
     "StepMark": ("K 0.001 s", {}, []),
 }

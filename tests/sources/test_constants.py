@@ -80,6 +80,7 @@ PARAMETERS = {
     "PrimalPenalty": PRIMAL,
     "RateAIMD": f"{BINOMIAL}, m 100000 bit/s, R 0.1 s",
     "RateBinomial": f"k 0 1, l 1 1, {BINOMIAL}, m 100000 bit/s, R 0.1 s",
+    "RCP": "R_max 1e+09 bit/s",
     "Reno": f"{TCP}, {ACKS}",
     "SQRT": f"{BINOMIAL}, {ACKS}",
     "SampledLDCC": f"{LDCC}, T_s 0.1 s",
