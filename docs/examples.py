@@ -78,6 +78,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "StaticAIMD": E(),
         "BBRv1": E(link=LONG, asks="means"),
         "CUBIC": E(link=LONG, asks="limit_cycle"),
+        "CUBICFluid": E(link=PI2),
         "HighSpeed": E(link=RED),
         "Westwood": E(link=RED),
         "Illinois": E(far="fc.Illinois(d_m=0.2)", link=RED),

@@ -13,7 +13,7 @@ _FILES = {
         "RateBinomial", "SQRT", "StaticIIAD", "StaticSQRT",
     ),
     "compound": ("Compound",),
-    "cubic": ("CUBIC",),
+    "cubic": ("CUBIC", "CUBICFluid"),
     "cxtcp": ("CxTCP",),
     "dca": ("FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"),
     "dccp": ("DCCP",),

@@ -16,17 +16,44 @@ it, with K = 0) and time-outs.
 
 Linux has C = 410/1024 and beta = 717/1024, takes the least round trip for the lead, and W_est
 never grows as fast as Reno.
+
+`CUBICFluid` is its mean over losses or marks at random, for queues that mark or drop early and for
+random loss. Per packet of its window a flow cuts at the rate nu. Of w' = 3 C T^2 and T' = 1, with
+w to beta w and T to -K(w) at cuts, the means are, exactly,
+
+    E w'   = 3 C E T^2 - (1 - beta) nu E w^2
+    E T'   = 1 - nu E w (T + K)
+    var T' = nu (E w (K + E T)^2 - E w (T - E T)^2)
+
+The states are w and T, here the means, and V, the variance of T. What else stands on the right is
+closed by scale: its shape is that of losses at a constant ratio, whatever w, T and V are. So with
+kappa = cbrt(w/C),
+
+    E w^2 = 1.275 w^2,   E w T = w (T + 0.0335 kappa),   E w (T - E T)^2 = 1.467 w V,
+    E w K = 0.6155 w kappa,   E w K^2 = 0.3962 w kappa^2
+
+with numbers of the process itself at beta = 0.7 with fast convergence, which are not fitted to
+anything. Where W_est leads, of which the mean increase is 0.661 a round trip and E w^2 = 1.11 w^2,
+the window changes by that: by the greater of the two.
+
+Beside the mean of single flows over 8,000,000 round trips, with one cut a round trip at most, at
+loss ratios of 1e-5 to 1e-2 and round trips of 10 to 200 ms, the window is 6 % larger at 1e-2, where
+packets lose the round trip of a cut, up to 5 % smaller where the cube and W_est are about equal,
+and within 4 % elsewhere. After a small step of the ratio it is 63 % of the way in 0.94 of the time
+that the mean of 250,000 flows takes, and overshoots by 17 %, they by 4 %: it is less damped. Its
+response to ratios has their gain within 30 % and their phase within 11 degrees up to where the gain
+has fallen to a fifth. On its way from 10 packets it is within 25 %.
 """
 
 from __future__ import annotations
 
-from sympy import Eq, Heaviside, Max, Min, Rational, Symbol
+from sympy import Eq, Float, Heaviside, Max, Min, Rational, Symbol
 
 from fluidcc.laws import Jump
-from fluidcc.sources.windows import acked, w, window
-from fluidcc.symbols import RTT, Let, pi, positive
+from fluidcc.sources.windows import acked, cuts, w, window
+from fluidcc.symbols import RTT, Let, nonnegative, pi, positive
 
-__all__ = ["CUBIC"]
+__all__ = ["CUBIC", "CUBICFluid"]
 
 W_max, W_est, w_prior = positive("W_max W_est w_prior")
 T = Symbol("T", real=True)
@@ -66,4 +93,30 @@ CUBIC = window(
         beta: "part kept at a cut",
     },
     ref="RFC 9438, Sections 4.1 to 4.7",
+)
+
+V = nonnegative("V")
+_BETA = Rational(7, 10)
+_kappa = Let(r"\kappa", (w / C) ** Rational(1, 3))
+_K, _K2 = Float("0.6155") * _kappa, Float("0.3962") * _kappa**2  # of E w K, E w K^2, a packet
+_grows = Min(3 * C * (T**2 + V), acked / 2) - (1 - _BETA) * Float("1.275") * w * cuts()
+_fair = Float("0.661") * (1 - pi) * acked / w - (1 - _BETA) * Float("1.11") * w * cuts()
+
+CUBICFluid = window(
+    "CUBICFluid",
+    Max(_grows, _fair),
+    flow={
+        T: 1 - (T + Float("0.0335") * _kappa + _K) * cuts(),
+        V: (_K2 + 2 * T * _K + T**2 - Float("1.467") * V) * cuts(),
+    },
+    initial={T: 0, V: 0},
+    params={C: 0.4},
+    units={C: "packet/s^3", T: "s", V: "s^2"},
+    about="CUBIC TCP as a fluid: its mean over random losses or marks.",
+    meaning={
+        T: "time since the cut, less K, in the mean",
+        V: "variance of that",
+        C: "coefficient of the cube",
+    },
+    ref="RFC 9438; beta = 0.7, fast convergence, at most one cut a round trip",
 )

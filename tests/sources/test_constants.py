@@ -46,6 +46,7 @@ PARAMETERS = {
     "CUBIC": f"C 0.4 packet/s^3, beta 0.7 1, {ACKS}",
     "DCQCN": "R_AI 4e+07 bit/s, B 10000 packet, T 5.5e-05 s, F 5 1, g 0.00390625 1, tau 5e-05 s, "
     "tau_alpha 5.5e-05 s",  # CoNEXT 2016, Table 2
+    "CUBICFluid": f"C 0.4 packet/s^3, {ACKS}",
     "DCTCP": f"g 0.0625 1, {ACKS}",  # RFC 8257, 4.2
     "DelayAIMD": DELAY_AIMD + GAP,
     "DelayedPrimal": "kappa 1 1/s, w 100000 bit/s",
