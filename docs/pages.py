@@ -314,9 +314,10 @@ def papers() -> None:
     )
 
 
-INTERNET = """What RFCs, and the papers behind DCTCP, DCQCN and the ack clock, say of the laws that
-are here: response functions of Reno, CUBIC and HighSpeed TCP, the constants of PI2, PIE and CoDel,
-and what DCTCP, Prague and DCQCN are held to do. `fc.claims.table("internet")` computes it anew."""
+INTERNET = """What RFCs, and the papers behind DCTCP, DCQCN, BBR and the ack clock, say of the laws
+that are here: response functions of Reno, CUBIC and HighSpeed TCP, the constants of PI2, PIE and
+CoDel, and what DCTCP, Prague and DCQCN are held to do.
+`fc.claims.table("internet")` computes it anew."""
 
 
 def laws_of(paper: str) -> str:

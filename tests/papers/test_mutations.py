@@ -28,7 +28,7 @@ from fluidcc.papers.ecf import equations as ecf
 from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
 from fluidcc.papers.fast import equations as fast_rules
 from fluidcc.papers.fast.common import FLOWS, plateaus
-from fluidcc.papers.internet import queues, rdma, windows
+from fluidcc.papers.internet import bbr, queues, rdma, windows
 from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stability
 from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, at_time, beta, eta, run, w, x
@@ -677,6 +677,10 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("internet.classic_rate", {"square_root_window": lambda p: 1.41 / p**0.5}, "differs"),
     ("internet.gains", {"RTT_MAX": 0.3 / 3.2}, AS_PRINTED),
     ("internet.decay_time", {"DECAY": 0.03}, "differs"),
+    ("internet.startup_gain", {"_GAIN": 1.05 * bbr._GAIN}, AS_PRINTED),
+    ("internet.startup_gain_of_the_draft", {"_GAIN": 1.01 * bbr._GAIN}, "differs"),
+    ("internet.packets_of_reno", {"PACKET": 12000}, "differs"),
+    ("internet.seconds_of_reno", {"TRIP": 0.035}, "differs"),
     ("internet.fixed_point", {"_balance": lambda p, x: 1 / (p * x)}, "differs"),
     ("internet.fixed_point_formula", {"_resting": lambda *at: rdma._formula(*at)}, AS_PRINTED),
     (
