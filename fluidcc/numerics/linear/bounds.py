@@ -197,7 +197,16 @@ def radius(block: Blocks, abscissa: float) -> float:
             into = np.linalg.norm(into / unit, axis=1)
             out = np.linalg.norm(unit[:, None] * out, axis=0)
             return _larger(A + late @ C + np.outer(into, out) / (1 - norm))
-    return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
+    if is_neutral(block):
+        return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
+    # retarded by cancellation: (I - D22 E)^-1 is the adjugate, a polynomial of degree below the
+    # number of channels
+    loop = D * np.exp(-abscissa * block.delays)
+    total = power = np.eye(len(loop))
+    for _ in range(len(loop) - 1):
+        power = power @ loop
+        total = total + power
+    return _larger(A + late @ total @ C)
 
 
 def _radius_expanded(block: Blocks, abscissa: float) -> float:
