@@ -146,7 +146,7 @@ def stands(kind: str, gap: Span) -> tuple[Any, Any]:
         "==": (zero, ~apart),
         "!=": (apart, ~zero),
     }[kind]
-    return surely & gap.sure, maybe | ~gap.sure
+    return surely & gap.sure, maybe | np.logical_not(gap.sure)
 
 
 _PRECISIONS = (30, 100, 400)  # digits

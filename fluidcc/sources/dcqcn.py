@@ -30,7 +30,8 @@ R_T, R_C = positive("R_T R_C")
 R_AI, B, T, F, g, tau, tau_alpha = positive("R_AI B T F g tau tau_alpha")
 
 p = Let("p", Min(Max(pi, Float("1e-15")), 1 - Float("1e-15")))
-sent = Let("r", Max(x_tau / packet, Float("1e-6") / T))  # a loop ago [packet/s]
+_least = Float("1e-6") / T  # a rate of nothing [packet/s], from which a source may still grow
+sent = Let("r", Max(x_tau / packet, _least))  # a loop ago [packet/s]
 
 
 def _marked(n: Any) -> Expr:
@@ -76,7 +77,7 @@ DCQCN = Source(
         tau: "s",
         tau_alpha: "s",
     },
-    lower={R_T: 0, R_C: 0},
+    lower={R_T: _least * packet, R_C: _least * packet},
     initial={alpha: 1, R_T: 1e9, R_C: 1e9},
     limits={g: 1},
     about="Data Center QCN: for RDMA over Ethernet, by notices of marks, byte counter and timer.",

@@ -180,7 +180,7 @@ def test_what_is_no_statement_is_refused(statement: Any, where: tuple[Any, ...])
     words = r"^(statement|where) is (str|object|tuple) .*give a law, a formula, or a SymPy relation"
     with pytest.raises(InvalidInput, match=words):
         prove(statement, where=where)
-    with pytest.raises(InvalidInput, match="the condition p is no equation"):
+    with pytest.raises(InvalidInput, match="the condition p is neither an equation"):
         prove(p > q, where=(p,))
 
 

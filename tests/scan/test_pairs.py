@@ -14,7 +14,9 @@ from fluidcc import sources
 from tests.scan.cases import of_today
 
 LIMIT = 5.0  # [s] of processor time
-LATE = {"DCTCP", "Prague"}  # over a full buffer, which is no place for them: see the last test
+# Over a full buffer, which is no place for them, see the last test; DCQCN over round trips that are
+# a thousand times those of its networks has hundreds of roots right of the axis.
+LATE = {"DCTCP", "Prague", "DCQCN"}
 TRIPS = np.linspace(0.02, 0.2, 20)
 SMOOTH = [
     name
