@@ -31,7 +31,7 @@ GRAZING = {
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("StaticIIAD", "Vegas")): 1e-9,
 }
-# All or nothing is marked at a threshold: at any tolerance the course hangs on when each mark comes.
+# A threshold marks all or nothing: at any tolerance the course hangs on when each mark comes.
 RELAYS = {"StepMark", "RampMark"}
 # The first fills the link to the last bit: rounding decides whether there is a queue, and so what
 # the other finds.
