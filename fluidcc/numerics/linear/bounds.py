@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -98,12 +98,15 @@ def essential_abscissa(block: Blocks) -> float:
     longest, found = block.delays.max(), list[float]()
     for U, V, lags in _factors(block):
         loop, sizes = V @ U, (lambda W: spectral_radius(np.abs(W)), lambda W: _norm(W)[0])
-        for size in sizes:
-            found.append(_zero(lambda c: _log(size(loop * np.exp(-c * lags))), longest))  # noqa: B023
+        found += [_zero(partial(_excess, size, loop, lags), longest) for size in sizes]
     if len(block.delays) <= EXPANDED:
         a, h = expanded(block.D, block.delays)
         found.append(_zero(lambda c: _log(np.abs(a) @ np.exp(-c * h)), longest))
     return min(found)
+
+
+def _excess(size: Callable[[Any], float], loop: Any, lags: Floats, abscissa: float) -> float:
+    return _log(size(loop * np.exp(-abscissa * lags)))
 
 
 def _log(size: Any) -> float:
