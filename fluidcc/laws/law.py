@@ -281,6 +281,9 @@ class Law(metaclass=_EqualIsSame):
         """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset -
         state).
 
+        Means of functions are taken for functions of means, which is exact where the law is linear
+        in its states. CUBIC's window would be 23 % too small: `fluidcc.CUBICFluid` is its mean.
+
         Parameters
         ----------
         intensity : Expr, such as x_tau * pi / packet of fluidcc.symbols
@@ -294,6 +297,12 @@ class Law(metaclass=_EqualIsSame):
             raise LawError(f"{self.name} has no jumps to average")
         intensity = expression(intensity, f"the intensity at which {self.name} is averaged")
         kept = getattr(self, "steady", {})  # what follows from other states jumps no more
+        reasons = {j.when for j in self.jumps if j.reset.keys() - kept.keys()}
+        if len(reasons) > 1:
+            raise LawError(
+                f"{self.name} jumps for {len(reasons)} reasons, and one intensity is not that of "
+                "all of them: write its mean as a law of its own"
+            )
         drift = {
             z: sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
             for z in self.flow

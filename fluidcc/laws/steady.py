@@ -209,7 +209,10 @@ def refuse_unsteady(law: Law, of: str) -> None:
         smooth = "fluidcc.Reno" if isinstance(law, Source) else "fluidcc.RED"
         instead = f"a law without, such as {smooth}"
         if [j.when for j in law.jumps] == [pi]:  # the mean of jumps at losses is one over packets
-            instead = "its mean, law.averaged(intensity=x_tau * pi / packet) of fluidcc.symbols"
+            instead = (
+                "its mean, such as fluidcc.Reno of AIMD and fluidcc.CUBICFluid of CUBIC, or "
+                "law.averaged(intensity=x_tau * pi / packet) of fluidcc.symbols"
+            )
         raise Unsupported(
             f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: take {instead}, "
             "simulate it, or look for its limit cycle by fluidcc.limit_cycle"

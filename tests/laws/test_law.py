@@ -140,6 +140,7 @@ OTHERS: list[tuple[Callable[[], Law], str]] = [
     (lambda: LDCC.with_utility(eta * log(x)), r"it adds .*s/bit"),
     (lambda: StaticReno.with_utility(w * log(x)), "maximises no utility"),
     (lambda: LDCC.averaged(intensity=pi / RTT), "has no jumps"),
+    (lambda: fc.HTCP.averaged(intensity=pi / RTT), "jumps for . reasons"),
     (lambda: StaticAIMD.averaged(intensity=x_tau * pi), "flow of W mixes units"),
     (lambda: LDCC(betta=1), "no parameter 'betta': did you mean beta"),
     (lambda: CBR(gain=1), "CBR has no parameter 'gain'"),
