@@ -138,5 +138,5 @@ def test_what_moves_between_ticks_has_no_standstill() -> None:
     law = replace(sampled(), flow={x: K})
     with pytest.raises(Unsupported, match=r"'f' \(Sampled\): x moves between ticks .* limit cycle"):
         equilibrium(alone(law))
-    with pytest.raises(Unsupported, match=r"mean, law\.averaged\(.* limit cycle"):
+    with pytest.raises(Unsupported, match=r"mean, .* law\.averaged\(.* limit cycle"):
         equilibrium(alone(StaticAIMD))
