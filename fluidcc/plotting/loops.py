@@ -286,16 +286,17 @@ def root_map(
     >>> ax = fc.plot.root_map(net, count=6)
     >>> ax = fc.plot.root_map(fc.DelayLTI.transfer([2], [1, 1], delay=1.0).feedback())
     """
-    report = None if isinstance(of, DelayLTI) else _report(of)
+    report = None if isinstance(of, DelayLTI) else _report(of)  # true of a stable one alone
     count = whole(count, "count", least=1, most=10_000)
-    s = (report.closed if report else of).roots(count=count)
+    s = (of if report is None else report.closed).roots(count=count)
     if not len(s):
         raise InvalidInput(f"{of!r} has no roots to draw; give a system with states")
     (one,) = axes_for(ax, 1, (6.4, 4.6), figsize)
     width = float(np.ptp([*s.real, 0.0])) or 1.0
     one.axvspan(0, 0.3 * width, color=RED, alpha=0.06, linewidth=0)
-    one.plot(s.real, s.imag, "x", color=colour(0), label="closed loop" if report else "roots")
-    for name, system in report.closed.deviations().items() if report else ():
+    name = "roots" if report is None else "closed loop"
+    one.plot(s.real, s.imag, "x", color=colour(0), label=name)
+    for name, system in () if report is None else report.closed.deviations().items():
         own = system.roots(count=2)
         one.plot(
             own.real,
@@ -306,10 +307,10 @@ def root_map(
             label=f"differences in {name}",
         )
     one.axvline(0, color=BLACK, linewidth=0.8)
-    rate = report.decay_rate if report else -float(s[0].real)
+    rate = -float(s[0].real) if report is None else report.decay_rate
     one.axvline(-rate, color=GREY, linewidth=0.8, linestyle="--",
                 label=f"decay rate {rate:.3g} 1/s")  # fmt: skip
     one.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
     one.set_xlim(min(s.real.min(), 0.0) - 0.05 * width, max(s.real.max(), 0.0) + 0.05 * width)
-    finish(one, title, legend, _verdict(report) if report else "")
+    finish(one, title, legend, "" if report is None else _verdict(report))
     return one

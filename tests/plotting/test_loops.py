@@ -52,9 +52,11 @@ def test_bode_shows_one_at_the_crossover() -> None:
     assert "rad/s" in below.get_xlabel()
 
 
-def test_root_map_has_the_roots() -> None:
-    net = fc.dumbbell([fc.LDCC] * 4, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+@pytest.mark.parametrize(("eta", "verdict"), [(0.4, "stable"), (4.0, "unstable")])
+def test_root_map_has_the_roots(eta: float, verdict: str) -> None:
+    net = fc.dumbbell([fc.LDCC(eta=eta)] * 4, {"capacity": "3 Mbit/s"}, rtt="50 ms")
     ax = fc.plot.root_map(net, count=6)
+    assert ax.get_title().startswith(verdict)
     drawn = _line(ax, "closed loop") @ [1, 1j]
     np.testing.assert_allclose(drawn, fc.linearize(net).roots(count=6))
     assert len(_line(ax, "differences in flow1 (x4)")) == 1
