@@ -297,11 +297,10 @@ class Law(metaclass=_EqualIsSame):
             raise LawError(f"{self.name} has no jumps to average")
         intensity = expression(intensity, f"the intensity at which {self.name} is averaged")
         kept = getattr(self, "steady", {})  # what follows from other states jumps no more
-        reasons = {j.when for j in self.jumps if j.reset.keys() - kept.keys()}
-        if len(reasons) > 1:
+        if len(self.reasons) > 1:
             raise LawError(
-                f"{self.name} jumps for {len(reasons)} reasons, and one intensity is not that of "
-                "all of them: write its mean as a law of its own"
+                f"{self.name} jumps for {len(self.reasons)} reasons, and one intensity is not that "
+                "of all of them: write its mean as a law of its own"
             )
         drift = {
             z: sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
@@ -325,6 +324,12 @@ class Law(metaclass=_EqualIsSame):
             ref=ref or self.ref,
             about=about or f"{self.name} averaged over backoffs at random.",
         )
+
+    @property
+    def reasons(self) -> set[Expr]:
+        """What its jumps are for, but those that change nothing except what follows from others."""
+        follow = getattr(self, "steady", {}).keys()
+        return {j.when for j in self.jumps if j.reset.keys() - follow}
 
     def switched(self) -> Switched:
         """Return flow and outputs with every kink held by a mode: see `Switched`."""

@@ -208,7 +208,7 @@ def refuse_unsteady(law: Law, of: str) -> None:
         what = "jumps" if law.jumps else "ticks"
         smooth = "fluidcc.Reno" if isinstance(law, Source) else "fluidcc.RED"
         instead = f"a law without, such as {smooth}"
-        if [j.when for j in law.jumps] == [pi]:  # the mean of jumps at losses is one over packets
+        if law.reasons == {pi}:  # the mean of jumps at losses is one over packets
             instead = (
                 "its mean, such as fluidcc.Reno of AIMD and fluidcc.CUBICFluid of CUBIC, or "
                 "law.averaged(intensity=x_tau * pi / packet) of fluidcc.symbols"
