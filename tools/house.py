@@ -51,7 +51,7 @@ KNOWN = {
 # Each number's name: what is wanted, and what there may be, which is lowered whenever something
 # shrinks.
 LIMITS = {
-    "a verdict": (70_000, 76_600), "a limit cycle": (6_000, 9_100), "a condition": (7_000, 7_400),
+    "a verdict": (70_000, 76_640), "a limit cycle": (6_000, 9_100), "a condition": (7_000, 7_400),
     "a run": (48_000, 52_000), "a law": (40_000, 45_100),
     "a proof": (20_000, 19_900),
     "an equilibrium": (21_000, 23_800), "a sweep": (17_000, 20_800), "a network": (17_000, 16_300),

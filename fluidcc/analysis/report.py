@@ -274,9 +274,13 @@ def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
     m = report.margins
     gains = [(m.gain_above, m.phase_crossover)]
     gains += [(m.gain_below, m.phase_crossover_down)] if m.gain_below else []
-    said = " and ".join(f"{gain:.5g} at {omega:.4g} rad/s" for gain, omega in gains)
+    known = [f"{gain:.5g} at {omega:.4g} rad/s" for gain, omega in gains if not math.isnan(gain)]
+    said = " and ".join(known)
     if not report.stable:
-        return [("margins", f"none: {report.verdict}"), ("a root is on the axis at gains of", said)]
+        none = [("margins", f"none: {report.verdict}")]
+        return [*none, ("a root is on the axis at gains of", said)] if known else none
+    if not known:
+        return [("margins", "not known")]
     told = report.broken_at == "marks"
     broken = [("margins of the loop at", ", ".join(report.open.inputs))] if told else []
     lag = f"{m.phase_lag:.5g} deg of lag"
@@ -679,9 +683,10 @@ class StabilityReport:
             said = [roots] if self.unstable else []
             said.append(f"critical gain {self.critical_gain:.4g}")
             said.append(f"growth rate {-self.decay_rate:.4g} 1/s")
+        said = [text for text in said if "nan" not in text]  # why, is among the doubts
         doubts = "".join(f"; {text}" for text in self.warnings)
-        verdict = self.margins.verdict
-        return f"StabilityReport({verdict}, {self.regime}: {', '.join(said)}{doubts})"
+        verdict, known = self.margins.verdict, ", ".join(said) or "margins not known"
+        return f"StabilityReport({verdict}, {self.regime}: {known}{doubts})"
 
     def __str__(self) -> str:
         return in_lines(rows_of(self))
