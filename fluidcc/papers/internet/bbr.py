@@ -11,20 +11,20 @@ from sympy import integrate, simplify
 from sympy import log as ln
 
 from fluidcc.papers.model import Found, compared, refuted_if
+from fluidcc.sources import BBRv1
 from fluidcc.symbols import positive
 
 t, k = positive("t k")  # in round trips; growth a round trip
 _SENT = k**t  # and acknowledged a round trip later
 _MEAN = simplify(integrate(_SENT.subs(t, t - 1), (t, -1, 0)))  # of acknowledgements, until t = 0
 _GAIN = 1 / _MEAN  # for that growth, by samples over a round trip
-MARGIN = 0.01  # of the rate, which is not used
 PACKET, TRIP, VIDEO = 1514 * 8, 0.03, 25e6  # the draft's packet [bit], path [s] and rate [bit/s]
 
 
 def startup_gain() -> Found:
     least, printed = float(_GAIN.subs(k, 2)), 2 / log(2)
     growth = brentq(lambda x: float(_GAIN.subs(k, x)) - printed, 1.5, 3)
-    return refuted_if(least / (1 - MARGIN) < printed, least=least, growth=growth)
+    return refuted_if(least / (1 - BBRv1.parameter("margin")) < printed, least=least, growth=growth)
 
 
 def startup_gain_of_the_draft() -> Found:

@@ -29,8 +29,10 @@ def _resting(flows: float, capacity: float = RATE) -> float:
 
 
 def _formula(flows: float, capacity: float = RATE) -> float:
+    grown, B, T, tau = (DCQCN.parameter(name) for name in ("R_AI", "B", "T", "tau_alpha"))
     rate = capacity / BITS
-    return float(np.cbrt(5000 * flows**2 / (55e-6 * rate**2) * (1e-4 + flows / 55e-6 / rate) ** 2))
+    few = grown / BITS * flows**2 / (tau * rate**2)
+    return float(np.cbrt(few * (1 / B + flows / (T * rate)) ** 2))
 
 
 def fixed_point() -> Found:
