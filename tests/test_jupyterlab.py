@@ -125,9 +125,9 @@ def test_the_explorer_needs_nothing_from_elsewhere(address: str, page: Any) -> N
     canvas.wait_for(timeout=120_000)
     alone.wait_for_timeout(2000)
     before = canvas.screenshot()
-    eta = alone.locator(".jp-OutputArea-output input:visible[type=text]").nth(6)
-    eta.fill("0.1")
-    eta.blur()  # Enter is JupyterLab's
+    delay = alone.locator(".jp-OutputArea-output input:visible[type=text]").nth(2)
+    delay.fill("60")
+    delay.blur()  # Enter is JupyterLab's
     for _ in range(60):
         if canvas.screenshot() != before:
             break
