@@ -64,8 +64,13 @@ install() {
     "$python" -m pip install --quiet -c constraints.txt -e ".[$list]"
 }
 
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ]; then
-    exit 0
+if [ -f "$stamp" ]; then
+    asked=$extras
+    extras=$(sed 's/ | [^|]*$//; s/.* | //' "$stamp") # what is there stays
+    for one in $asked; do
+        case " $extras " in *" $one "*) ;; *) extras="$extras $one" ;; esac
+    done
+    [ "$(cat "$stamp")" != "$(fingerprint)" ] || exit 0
 fi
 # No stamp means that an earlier install was interrupted; a venv that moved or lost its interpreter is of no use either.
 if [ ! -f "$stamp" ] || ! grep -qF "| $PWD |" "$stamp" || ! in_range "$python"; then

@@ -1,7 +1,7 @@
-"""Whether anything is compiled after ``fluidcc warm``: ``python tools/warmed.py [FOLDER]``.
+"""Whether anything is compiled after ``fluidcc warm``: ``python tools/warmed.py [--kept]``.
 
-It warms an empty cache and then makes the usual calls, each in a fresh process. Whatever adds a
-file to the cache is told, and is an error.
+It warms an empty cache, or takes with ``--kept`` the one that ``make setup`` has just left, and
+then makes the usual calls, each in a fresh process. What adds a file is told, and is an error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import fluidcc
+from fluidcc.numerics.compiling import cache_folder
 
 HEAD = """
 import warnings
@@ -45,23 +48,30 @@ CALLS = {
 
 def main() -> int:
     """Return how many calls have compiled something, or failed."""
+    if "--kept" in sys.argv[1:]:
+        return _calls({**os.environ}, cache_folder(), Path(fluidcc.__file__).parent)
     with tempfile.TemporaryDirectory(prefix="warmed-") as made:
-        folder = Path(sys.argv[1] if sys.argv[1:] else made).resolve()
+        folder = Path(made).resolve()
         where = {"FLUIDCC_CACHE_DIR": str(folder / "laws"), "NUMBA_CACHE_DIR": str(folder / "rest")}
         env = {**os.environ, **where}
         subprocess.run([sys.executable, "-m", "fluidcc.cli.warm"], env=env, check=True)
-        wrong = 0
-        for name, call in CALLS.items():
-            before = _files(folder)
-            done = subprocess.run([sys.executable, "-c", HEAD + call], env=env, check=False)
-            new = sorted(path.name for path in _files(folder) - before)
-            wrong += bool(new or done.returncode)
-            print(f"{name}: {', '.join(new) or 'nothing compiled'}", flush=True)
+        return _calls(env, folder)
+
+
+def _calls(env: dict[str, str], *folders: Path) -> int:
+    wrong = 0
+    for name, call in CALLS.items():
+        before = _files(folders)
+        done = subprocess.run([sys.executable, "-c", HEAD + call], env=env, check=False)
+        new = sorted(path.name for path in _files(folders) - before)
+        wrong += bool(new or done.returncode)
+        print(f"{name}: {', '.join(new) or 'nothing compiled'}", flush=True)
     return wrong
 
 
-def _files(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.is_file()}
+def _files(folders: tuple[Path, ...]) -> set[Path]:
+    """What numba keeps: an index (nbi) of what it has compiled (nbc)."""
+    return {path for folder in folders for path in folder.rglob("*.nb?")}
 
 
 if __name__ == "__main__":
