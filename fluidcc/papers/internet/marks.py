@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from sympy import Eq, solve, sqrt
+from sympy import Eq, Max, expand, solve, sqrt
 
 from fluidcc.cycles.orbit import limit_cycle
 from fluidcc.links import StepMark
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.model import Found, compared, differs_if, proof, proved, reproduced_if
 from fluidcc.papers.printed import falling, named, off
-from fluidcc.sources import DCTCP
-from fluidcc.symbols import positive
+from fluidcc.sources import DCTCP, Prague
+from fluidcc.sources.dctcp import alpha as estimate
+from fluidcc.sources.prague import T_min
+from fluidcc.sources.windows import w
+from fluidcc.symbols import e, e_b, edot, packet, pi, positive, unfold, x_tau
 
 alpha, W, N, D, K, T, p, x = positive("alpha W N D K T p x")  # D = C RTT, W = W*, all in packets
 
@@ -68,11 +71,10 @@ def cycles() -> Found:
 
 
 def independent_of_round_trips() -> Found:
-    rtt = positive("R")  # below T: w = x R grows by (R/T)^2 a round trip
-    grows = x * (1 - p) * (rtt / T) ** 2 / (x * rtt)
-    falls = p * x * rtt / 2 * (1 - (1 - p) ** (x * T)) / T
-    free = 2 * (1 - p) / (p * T) - x * (1 - (1 - p) ** (x * T))
-    return proved(proof(Eq(grows - falls, free * p * rtt / (2 * T)), p < 1))
+    rtt = positive("R")  # below 25 ms: the virtual round trip is T
+    grows = unfold(Prague.flow[w]).subs(Max(T_min, e + e_b), T).subs({e: rtt - e_b, edot: 0})
+    rest = grows.subs({estimate: p, pi: p, x_tau: x * packet, w: x * rtt})
+    return proved(proof(Eq(expand(rest / rtt).diff(rtt), 0)))
 
 
 def scalable_rate() -> Found:
