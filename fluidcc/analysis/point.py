@@ -683,6 +683,7 @@ def _branches(point: Point, kind: str, of: Side | None = None) -> Iterator[_OnBr
         held = [s for s in own_symbols(law) if s in law.lower or s in law.upper]
         ends = [bounds(law, held, _known(point, kind, law, i, of.p[i])) for i in members]
         flows: list[Any] = []  # from both sides, so that a flow of 0 presses nowhere
+        weak = loose.copy()
         for k, s in enumerate(held):
             i = law.states.index(s)
             for side, sign in enumerate((1.0, -1.0)):
@@ -697,11 +698,13 @@ def _branches(point: Point, kind: str, of: Side | None = None) -> Iterator[_OnBr
                 ]
                 presses = np.max([sign * f[i] for f in flows], axis=0) < 0
                 free[i] &= ~(stuck & presses)
-                weak = stuck & ~presses
-                if weak.any():
-                    jacobians = branch_function(law)(z, u, p, modes).jacobians
-                    busy = point.mode[members] == BUSY if kind == "link" else None
-                    loose[side, i] = weak & ~_decays_alone(law, jacobians, i, busy)
+                weak[side, i] = stuck & ~presses
+        for i in np.unique(np.nonzero(weak)[1]):
+            jacobians = branch_function(law)(z, u, p, modes).jacobians
+            moves = free.copy()
+            if kind == "link" and law.queue is not None:
+                moves[law.states.index(law.queue)] &= point.mode[list(members)] == BUSY
+            loose[:, i] = weak[:, i] & ~_decays_alone(jacobians, i, moves)
         yield _OnBranch(law, tuple(members), modes, free, near, loose)
 
 
@@ -715,14 +718,12 @@ def _known(point: Point, kind: str, law: Any, i: int, params: Any) -> dict[Any, 
     return {**dict(zip(law.params, params, strict=True)), **place}
 
 
-def _decays_alone(law: Any, jacobians: Any, i: int, busy: Any) -> Any:
-    """Whether a state at its bound returns there by itself and nothing that moves pushes it: the
+def _decays_alone(jacobians: Any, i: int, moves: Any) -> Any:
+    """Whether a state at its bound returns there by itself and nothing that `moves` pushes it: the
     bound never acts.
     """
-    by = jacobians.A[i].copy()
-    own, by[i] = by[i].copy(), 0.0
-    if busy is not None and law.queue is not None:
-        by[law.states.index(law.queue), ~busy] = 0.0
+    by = np.where(moves, jacobians.A[i], 0.0)
+    own, by[i] = jacobians.A[i][i], 0.0
     return (own < 0) & ~by.any(axis=0) & ~jacobians.B[i].any(axis=0)
 
 

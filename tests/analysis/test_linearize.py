@@ -170,7 +170,7 @@ def _rest_without_counters(net: fc.Network, rate: float, queue: float) -> Any:
     )
 
 
-@pytest.mark.parametrize("law", [fc.PenaltyLink(B=2.5), fc.DualLink, fc.DropTail, fc.RED])
+@pytest.mark.parametrize("law", [fc.PenaltyLink(B=2.5), fc.DualLink, fc.DropTail, fc.RED, fc.PIE])
 def test_a_link_that_nobody_crosses_changes_nothing(law: fc.Link) -> None:
     for make in (networks.penalty_prices, networks.one_link):
         with_idle = make().link("idle", law, capacity=1e6, delay=0.01)
