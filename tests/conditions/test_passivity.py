@@ -181,10 +181,9 @@ def test_what_does_not_apply_is_refused() -> None:
         deaf.paper_storage()
     with pytest.raises(Unsupported, match="'bottleneck' answers by its queue"):
         different.price_storage()
-    with pytest.raises(Unsupported, match="REDDrop.* drops before its queue"):
-        undelayed(
-            fc.dumbbell([fc.StaticReno], {**link, "law": fc.REDDrop, "buffer": "1 MB"}, rtt=0.05)
-        )
+    for law, said in ((fc.REDDrop, "drops before its queue"), (fc.AdaptiveRED, "has ticks")):
+        with pytest.raises(Unsupported, match=f"{law.name}.* {said}"):
+            undelayed(fc.dumbbell([fc.LDCC], {"law": law, "capacity": "3 Mbit/s"}, rtt=0.05))
 
 
 Marking = fc.Link("Marking", out={"mark": Min((y / c) ** 4 / 9, 1)})

@@ -23,6 +23,7 @@ from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Law
+from fluidcc.laws.steady import refuse_unsteady
 from fluidcc.network.network import require_network
 from fluidcc.network.patterns import near
 from fluidcc.papers.ldcc.undelayed_system import DIGITS, UndelayedSystem, equations, numeric
@@ -587,6 +588,8 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
                 f"no law of the network has a definition {shown(name)} to be held; "
                 f"{near(str(name), known)}"
             )
+    for name, link in net.links.items():
+        refuse_unsteady(link.law, f"link {name!r}")
     rest = equilibrium(net, at)
     if bool(rest.full.any()):
         full = next(str(name) for name in rest.full.link.values if bool(rest.full.sel(link=name)))
