@@ -257,6 +257,12 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
      ["LDCC takes parameters by name, not 0.4 by position", "it has w, beta"]),
     (lambda: api.sweep(net(), {"beta": [0.1]}), TypeError,
      ["the measure is missing", "give a name"]),
+    (lambda: swept(measure="critical_eta", delays="frozen"), errors.Unsupported,
+     ["delays is 'frozen'", "fluidcc.stability_boundary(point.net, 'eta', delays='frozen').value"]),
+    (lambda: api.plot.phase_plane(run()), errors.InvalidInput,
+     ["of two flows, not of ['a']", "simulate two"]),
+    (lambda: flow(start=[]), errors.InvalidInput, ["start of flow 'a' is empty", "leave start"]),
+    (lambda: swept({"zz": [1]}), errors.UnknownName, ["no flow or link has 'zz'; it may be T, ac"]),
     (lambda: api.plot.timeseries(api.simulate(net(), until=1), "delay"), errors.UnknownName,
      ["the result", "no variable 'delay'", "it has rate, one_way_delay, loss"]),
 ]  # fmt: skip

@@ -141,8 +141,8 @@ def series(value: Any, what: str, positive: bool, packet: float | None = None) -
         rows = [(t, r) for t, r in value]
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"{what} is {shown(value)}; give a rate, or pairs such as [(0, '3 Mbit/s'), (10, '2 "
-            f"Mbit/s')]"
+            f"{what} is {shown(value)}; give pairs of time and rate, such as "
+            "[(0, '3 Mbit/s'), (10, '2 Mbit/s')]"
         ) from None
     pairs = tuple(
         (

@@ -309,14 +309,14 @@ def _intervals(start: Any, stop: Any, of: str) -> Pairs:
     if start is None and stop is None:
         return _ALWAYS
     starts, stops = (list(v) if is_list(v) else [v] for v in (start, stop))
+    if not starts:
+        raise InvalidInput(
+            f"start of {of} is empty; leave start and stop out for a flow that is always on"
+        )
     if len(starts) != len(stops):
         raise InvalidInput(
             f"start of {of} has {len(starts)} and stop {len(stops)} times; give one stop for each "
             f"start"
-        )
-    if not starts:
-        raise InvalidInput(
-            f"start of {of} is empty; leave start and stop out for a flow that is always on"
         )
     result: list[tuple[float, float]] = []
     for a, b in zip(starts, stops, strict=True):

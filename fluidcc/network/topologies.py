@@ -66,8 +66,9 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
             access = forward[name] - net.links[route].delay
             if access < -1e-12:
                 raise InvalidInput(
-                    f"rtt of flow {name!r} is {rtts[name]:g} s, shorter than its return delay and "
-                    f"the link's delay of {net.links[route].delay:g} s together; make it longer"
+                    f"rtt of flow {name!r} is {rtts[name]:g} s, shorter than its return delay of "
+                    f"{rtts[name] - forward[name]:g} s and the link's delay of "
+                    f"{net.links[route].delay:g} s together; make it longer, or these shorter"
                 )
             extra["access_delay"] = in_seconds(max(access, 0.0))
             extra["return_delay"] = in_seconds(rtts[name] - forward[name])

@@ -63,11 +63,13 @@ def filled_chart(
         If it has no such variable.
     """
     axes = axes_of(data)
-    if len(axes) != 2 or any(data[name].dtype.kind not in "if" for name in axes):
+    if len(axes) != 2 or any(data[a].dtype.kind not in "if" or data[a].size < 2 for a in axes):
+        sizes = ", ".join(f"{name} with {data[name].size}" for name in axes)
         raise InvalidInput(
-            f"a chart is of a sweep over two numeric axes; this one is over "
-            f"{', '.join(axes) or 'none'}"
+            "a chart is of a sweep over two axes, each with two numbers or more; this one is over "
+            f"{sizes or 'none'}: fix the others by .sel, or add values"
         )
+    over = over if isinstance(over, Mapping) else several(over, "over")
     inside = () if isinstance(over, Mapping) else over
     for name in (verdict, *inside, *([] if value is None else [value])):
         if name not in data.data_vars:
@@ -282,6 +284,8 @@ def stability_chart(
     >>> ax = fc.plot.stability_chart(fc.stability_boundary(net, "eta", along="beta"))
     """
     if hasattr(curves, "data_vars"):
+        if labels is not None:
+            raise InvalidInput("labels are for curves; leave them out for the Dataset of a sweep")
         look = {"ax": ax, "figsize": figsize, "title": title, "legend": legend}
         return filled_chart(curves, **look, **of_a_sweep)
     if of_a_sweep:

@@ -305,11 +305,11 @@ def phase_plane(
     """
     require_result(ds)
     ds = whole(ds)
+    known = chosen(ds, "flow", None)
     pair = chosen(ds, "flow", flows)[: None if flows is not None else 2]
     if len({*pair}) != 2 or len(pair) > 2:
-        raise InvalidInput(
-            f"a phase plane is drawn of two flows, not of {shown(pair)}: give flows=('a', 'b')"
-        )
+        remedy = f"give flows={(*known[:2],)}" if len(known) > 1 else "simulate two"
+        raise InvalidInput(f"a phase plane is drawn of two flows, not of {shown(pair)}: {remedy}")
     (one,) = axes_for(ax, 1, (6.0, 4.5), figsize)
     a, b = (ds["rate"].sel(flow=name).values / 1e6 for name in pair)
     one.plot(a, b, color=colour(0), linewidth=1.0, label="rates")

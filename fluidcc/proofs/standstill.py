@@ -310,8 +310,8 @@ def at_rest(
     if len(found) != 1:
         number = "no branch" if not found else f"{len(found)} branches"
         raise Unsupported(
-            f"{law.name} can stand still on {number} of its kinks under what is given; give more "
-            f"of it"
+            f"{law.name} can stand still on {number} of its kinks under what is given; give "
+            f"{'more' if found else 'less'} of it"
         )
     (still,) = found
     A, B, C, D = (

@@ -225,8 +225,9 @@ def _check_use(given: Mapping[str, Any], kinds: set[str]) -> None:
     """Refuse what is of runs where none is measured, and verdicts with frozen delays."""
     if given.get("delays") == "frozen" and kinds & {"stability", "critical"}:
         raise Unsupported(
-            "delays is 'frozen', and a sweep judges with 'fifo'; give lambda point: "
-            "fluidcc.stability(point.net, delays='frozen').stable as the measure"
+            "delays is 'frozen', and a sweep judges with 'fifo'; give a function as the measure, "
+            "such as lambda point: fluidcc.stability(point.net, delays='frozen').stable, or "
+            "lambda point: fluidcc.stability_boundary(point.net, 'eta', delays='frozen').value"
         )
     if kinds and not kinds & {"trajectory", "own"}:
         for name in (k for k, v in given.items() if v not in (None, "fifo")):

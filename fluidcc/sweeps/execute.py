@@ -401,8 +401,8 @@ def make_workers(executor: Any, how: Execution, task: Task) -> Workers:
         text = isinstance(executor, str)
         client = f", here distributed.Client({executor!r})" if text and "://" in executor else ""
         raise InvalidInput(
-            f"executor is {shown(executor)}; give 'serial', 'threads', 'processes', a Dask "
-            f"client{client}{'' if text else ', or an executor of concurrent.futures'}"
+            f"executor is {shown(executor)}; give 'serial', 'threads', 'processes', an executor of "
+            f"concurrent.futures or a Dask client{client}"
         )
     apart = not isinstance(executor, ThreadPoolExecutor)
     return Workers(task, lambda: executor, count, apart=apart)

@@ -104,7 +104,7 @@ def find_target(net: Network, name: str) -> Target:
         hint = near(key, sorted(known))
         raise UnknownName(
             f"axis {name!r} of the grid: {whose} {key!r}; "
-            f"{hint}{'' if hint[-1] == '?' else '.'} It may be {', '.join(sorted(known))}"
+            f"{hint + ' It' if hint[-1] == '?' else 'it'} may be {', '.join(sorted(known))}"
         )
     if len(found) > 1:
         raise InvalidInput(

@@ -42,7 +42,7 @@ def test_dumbbell_without_rtt_is_the_network_by_hand() -> None:
     ("flows", "link", "rtt", "message"),
     [
         ([fc.LDCC], {**LINK, "delay": 0.1}, 0.1,
-         "rtt of flow 'flow1' is 0.1 s, shorter than .* the link's delay of 0.1 s"),
+         "rtt of flow 'flow1' is 0.1 s, shorter than .* of 0.05 s and the link's .* 0.1 s"),
         ([fc.LDCC], LINK, [0.1, 0.2], "rtt has 2 entries for 1 flows"),
         ([fc.LDCC], LINK, {"a": 0.1}, "rtt is given for a; give one for each of flow1"),
         ([fc.LDCC], LINK, "25 kbit",
