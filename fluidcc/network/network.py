@@ -95,6 +95,7 @@ class Network:
         buffer: Any = None,
         initial: Mapping[str, Any] | None = None,
         packet: Any = PACKET,
+        loss: Any = None,
     ) -> Self:
         """Add a link: its queue, followed by its propagation delay.
 
@@ -120,6 +121,9 @@ class Network:
             law's.
         packet : float or str
             Packet size [bit] by which a capacity and a buffer in packets are read.
+        loss : float or str, optional
+            Share of packets that are lost at random before the queue, as on a wireless link, such
+            as ``"0.1 %"``: from then on a parameter of the link's law.
 
         Returns
         -------
@@ -140,6 +144,7 @@ class Network:
             "buffer": buffer,
             "initial": initial,
             "packet": packet,
+            "loss": loss,
         }
         self._links[name] = link_spec(name, **given)
         self._given["link", name] = given

@@ -272,7 +272,10 @@ class Parameters:
             for name, own in some.items():
                 if "parameter" in own:
                     law = getattr(self.net, f"{kind}s")[name].law
-                    own["law"] = _with_values(law, tuple(own.pop("parameter").items()))
+                    values = own.pop("parameter")
+                    own["law"] = _with_values(law, tuple(values.items()))
+                    if self.net.given(kind, name).get("loss") is not None and "loss" in values:
+                        own["loss"] = values["loss"]  # an argument too
                 if "initial" in own:
                     own["initial"] = self._starts(kind, name, own["initial"])
         for kind, some in changes.items():

@@ -22,6 +22,7 @@ from fluidcc.base.arguments import shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
 from fluidcc.laws.law import Law, Link, Source
+from fluidcc.laws.random_loss import with_loss
 from fluidcc.network.patterns import (
     Modulated,
     Pairs,
@@ -166,6 +167,7 @@ def link_spec(
     buffer: Any,
     initial: Any,
     packet: Any,
+    loss: Any,
 ) -> LinkSpec:
     """Check the arguments of `Network.link`, which documents them."""
     of = f"link {name!r}"
@@ -173,6 +175,8 @@ def link_spec(
         raise InvalidInput(
             f"law of {of} is {shown(law)}; give a link law, such as fluidcc.DropTail"
         )
+    if loss is not None:
+        law = with_loss(law, quantity(loss, "1", f"loss of {of}"))
     packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     pairs = capacity if is_list(capacity) else ((0.0, capacity),)
     rates = series(pairs, f"capacity of {of}", not is_list(capacity), packet)
@@ -197,7 +201,7 @@ def _with_outages(rates: Pairs, law: Link, of: str) -> Pairs:
         )
     if all(rate > 0 for _, rate in rates):
         return rates
-    if law.states != (law.queue,) or {*law.out} != {"loss"}:
+    if law.states != (law.queue,) or not {*law.out} <= {"loss", "drop"}:
         raise Unsupported(
             f"capacity of {of} is 0 for a while, and {law.name} answers to its queue or load over "
             "the capacity of the moment, which has no limit then; give fluidcc.DropTail, or a "

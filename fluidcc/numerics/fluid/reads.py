@@ -69,8 +69,8 @@ def work(run: s.State, link: int, time: float, early: float = 0.0) -> tuple[floa
     """The work the link can have done at `time` [bit], and its capacity then [bit/s].
 
     A new capacity holds from `early` before its time on: the resolution of time where the limit
-    from the right is asked for, and minus that where the limit from the left is, so that what is
-    heard of a change of capacity does not change a rounding error after its breaking point.
+    from the right is asked for, and minus that where the limit from the left is: of an instant a
+    rounding error beside the change it is known on which side it lies.
     """
     first = run.segment_start[link]
     k = run.segment_start[link + 1] - 1

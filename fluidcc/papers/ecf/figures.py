@@ -93,7 +93,7 @@ def fig8(axes: Any) -> None:
         share = steady(kind, "V1", 30, 0.06).rate.mean("time") * 30 / C
         shares.plot(np.arange(1, 31), share, ".-", label=f"ECF, {kind}")
     shares.axhspan(0.98, 1.02, color="0.9", label="0.98 to 1.02")
-    shares.set(xlabel="source, by its start", ylabel="share over the fair one")
+    shares.set(xlabel="source, by its start", ylabel="rate / fair share")
     shares.set_title("fairness: 30 sources, RTT 60 ms")
     shares.legend()
 
