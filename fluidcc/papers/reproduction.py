@@ -146,16 +146,18 @@ def reproduce(
     if not isinstance(folder, str | Path) or "\0" in str(folder):
         raise InvalidInput(f"folder is {shown(folder)}; give the name of one, such as 'figures'")
     check_local(folder, "folder")
-    target, drawings = Path(folder), _drawings()
+    target = Path(folder)
     flag(progress, "progress", unset=True)
-    if not flag(force, "force"):
-        _check_folder(target, drawings)
+    flag(force, "force")
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(
             f"folder {target} cannot be made ({told_by_system(error)}); give another"
         ) from None
+    drawings = _drawings()
+    if not force:
+        _check_folder(target, drawings)
     rooms = [*papers(), ""]
     work = partial(_part, target)
     with bar_class()(
