@@ -1,7 +1,8 @@
-"""What every test needs: figures without a screen, a folder of its own for what is compiled, and
-property tests that a busy machine cannot fail.
+"""What every test needs: figures without a screen, a folder of its own for what is compiled, rare
+searches for garbage, and property tests that a busy machine cannot fail.
 """
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -28,3 +29,11 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("fluidcc")
+
+# Formulas and compiled code are many objects that live on: to look through them all for garbage
+# every few hundred new ones takes a tenth of the time.
+gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
