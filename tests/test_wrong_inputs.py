@@ -186,6 +186,8 @@ api: Any = fc  # whose arguments are not checked beforehand
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
     (lambda: api.compile(None), errors.InvalidInput,
      ["the network is NoneType", "'None'", "give a Network"]),
+    (lambda: api.limit_cycle(bare()), errors.InvalidInput,
+     ["the network", "has no flows", "add one with .flow(name, law, route=[...])"]),
     (lambda: api.equilibrium(bare()), errors.InvalidInput,
      ["the network", "has no flows", "add one with .flow(name, law, route=[...])"]),
     (lambda: api.equilibrium(net(), at="late"), errors.InvalidInput,

@@ -506,7 +506,7 @@ class StabilityReport:
     @property
     def decay_rate(self) -> float:
         """Rate at which small disturbances die out in the long run [1/s]; negative if they grow."""
-        return -float(self.rightmost_roots[0].real) if len(self.rightmost_roots) else math.inf
+        return 0.0 - float(self.rightmost_roots[0].real) if len(self.rightmost_roots) else math.inf
 
     def of_flow(self, name: str) -> Margins:
         """Margins of one flow's own loop, all others closed: what this flow alone tolerates. It is

@@ -314,7 +314,7 @@ def _judge(
     found = {"stable": unstable == 0, "marginal": 0.0, "unstable": unstable,
              "encirclements": unstable - broken}  # fmt: skip
     if roots:
-        found |= {"decay_rate": -root.real, "rightmost_root": root}
+        found |= {"decay_rate": 0.0 - root.real, "rightmost_root": root}
     for name, column in found.items():
         table[name][rows] = column
     if margins:

@@ -32,7 +32,7 @@ from fluidcc.cycles.returns import (
 )
 from fluidcc.equilibria.result import MOST_ROWS
 from fluidcc.laws import Law
-from fluidcc.network.network import Network, require_network
+from fluidcc.network.network import Network, require_flows
 from fluidcc.network.patterns import quantity
 from fluidcc.numerics.periodic import find_recurrence, nearest_recurrence
 from fluidcc.simulation.restart import counted_anew
@@ -574,7 +574,7 @@ def limit_cycle(
     >>> round(cycle.period, 4), round(float(cycle.mean.utilisation[0]), 4)
     (3.1238, 0.9794)
     """
-    require_network(net)
+    require_flows(net)
     laws: list[Law] = [*(f.law for f in net.flows.values()), *(k.law for k in net.links.values())]
     for name, value in (("tol", tol), ("rtol", rtol)):
         number(value, name, "a number between 1e-12 and 0.01", least=1e-12, most=1e-2)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.base.errors import FluidccError, InvalidInput
+from fluidcc.base.errors import FluidccError
 from fluidcc.equilibria.assembly import Assembled, assemble, switches
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
@@ -28,7 +28,7 @@ from fluidcc.laws.steady import (
     window,
     with_levels,
 )
-from fluidcc.network.network import identical, require_network
+from fluidcc.network.network import identical, require_flows, require_network
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.wired import Wired, is_on, moment, own_states
 from fluidcc.symbols import e, plain, symbols_of, x_tau
@@ -310,8 +310,7 @@ def few_digits(error: float) -> str:
 def system_of(wired: Wired) -> Assembled:
     """The arrays of a network, refused if it has no equilibrium by its nature."""
     net, at = wired.net, wired.at
-    if not net.flows:
-        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    require_flows(net)
     flows = [net.derived(_law_at_rest, f.name) if is_on(f, at) else None for f in wired.flows]
     links = [_at_rest(link.law, f"link {link.name!r}") for link in wired.links]
     rates = wired.rates

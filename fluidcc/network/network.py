@@ -465,6 +465,13 @@ def require_network(net: Any) -> None:
         )
 
 
+def require_flows(net: Any) -> None:
+    """Raise `InvalidInput` unless a value is a Network with a flow."""
+    require_network(net)
+    if not net.flows:
+        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+
+
 def identical(net: Network) -> tuple[tuple[str, ...], ...]:
     """Return the names of the flows of each kind: equal in law, route, on-periods, delays, packet,
     initial states and pattern.

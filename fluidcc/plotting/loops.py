@@ -307,7 +307,7 @@ def root_map(
             label=f"differences in {name}",
         )
     one.axvline(0, color=BLACK, linewidth=0.8)
-    rate = -float(s[0].real) if report is None else report.decay_rate
+    rate = 0.0 - float(s[0].real) if report is None else report.decay_rate
     one.axvline(-rate, color=GREY, linewidth=0.8, linestyle="--",
                 label=f"decay rate {rate:.3g} 1/s")  # fmt: skip
     one.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")

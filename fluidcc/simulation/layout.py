@@ -16,7 +16,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
 from fluidcc.laws.parts import used
 from fluidcc.laws.steady import grouped, trackers
-from fluidcc.network.network import Network, require_network
+from fluidcc.network.network import Network, require_flows
 from fluidcc.network.specs import FlowSpec, LinkSpec, resolve_pattern
 from fluidcc.network.wired import Wired
 from fluidcc.numerics.fluid import state as s
@@ -157,9 +157,7 @@ def require_runnable(net: Network) -> None:
     InvalidInput
         Naming what is wrong, and what would be right.
     """
-    require_network(net)
-    if not net.flows:
-        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    require_flows(net)
     wired = Wired.of(net)
     for f, (_, forward, back, _) in zip(wired.flows, wired.delays, strict=True):
         if forward + back <= 0.0 and _needs_delay(f.law.structure, f.law):

@@ -60,6 +60,7 @@ def test_root_map_has_the_roots(eta: float, verdict: str) -> None:
     drawn = _line(ax, "closed loop") @ [1, 1j]
     np.testing.assert_allclose(drawn, fc.linearize(net).roots(count=6))
     assert len(_line(ax, "differences in flow1 (x4)")) == 1
+    assert _line(fc.plot.root_map(fc.DelayLTI.transfer([1], [1, 0])), "decay rate 0 1/s").size == 4
 
 
 def test_chart_of_a_boundary() -> None:
