@@ -69,13 +69,15 @@ _SMOOTH = (
 )
 
 
-def foreseen(at: Layout) -> list[str]:
+def foreseen(space: Workspace) -> list[str]:
     """What to doubt of a run before it has begun; `simulate` warns of it."""
-    return [*_unheard(at), *_any_ratio(at)]
+    return [*_unheard(space.at), *_any_ratio(space.at, space.state.t_end)]
 
 
-def _any_ratio(at: Layout) -> list[str]:
-    """Flows that jump at any ratio above 0, where a link gives one that is hardly ever 0."""
+def _any_ratio(at: Layout, end: float) -> list[str]:
+    """Flows that start before the end and jump at any ratio above 0, where a link gives one that is
+    hardly ever 0.
+    """
     giving = {
         name: said
         for name, link in at.net.links.items()
@@ -85,7 +87,7 @@ def _any_ratio(at: Layout) -> list[str]:
     for f in at.flows if giving else ():
         for link in (name for name in f.route if name in giving):
             heard = price if giving[link] == "price" else pi
-            if _at_any(f.law, heard):
+            if _at_any(f.law, heard) and f.intervals[0][0] < end:
                 law = at.net.links[link].law.name
                 found.append((f.name, f.law.name, link, law, giving[link]))
                 break
@@ -169,7 +171,7 @@ def doubts(space: Workspace) -> list[str]:
     """
     at = space.at
     return [
-        *foreseen(at), *_hasty(at), *_by_bytes(at), *_lost(space), *_smooth(space),
+        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space), *_smooth(space),
         *_small_windows(space),
         *_path_delays(space), *_of_laws(space),
     ]  # fmt: skip

@@ -196,7 +196,7 @@ def simulate(
         "engine": "fused" if address else "array",
     }
     result = dataset(net, space, times, seconds, used, final)
-    for text in foreseen(at):
+    for text in foreseen(space):
         warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(space))
     return result

@@ -31,6 +31,8 @@ def test_a_jump_at_any_ratio_is_warned_of(law: fc.Source, link: fc.Link) -> None
     says = rf"'flow1' \({law.name}\) jumps once a round trip .* 'bottleneck' \({link.name}\)"
     with pytest.warns(FluidccWarning, match=says):
         fc.simulate(dumbbell(law, link=link), 0.1)
+    late = dumbbell(law, link=link).with_flow("flow1", start=0.2)
+    assert "jumps once" not in fc.simulate(late, 0.1).attrs["warnings"]
 
 
 @pytest.mark.parametrize(
