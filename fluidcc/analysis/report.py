@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from fluidcc.analysis.modes import FreeDirection
     from fluidcc.equilibria.result import Equilibrium
-    from fluidcc.numerics.linear.certify import Certificate
+    from fluidcc.numerics.certify import Certificate
     from fluidcc.numerics.linear.margins import EigenLoci
 
 MARGINS = {

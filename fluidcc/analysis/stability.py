@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fluidcc.equilibria.many import Equilibria
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
-    from fluidcc.numerics.linear.certify import Certificate
+    from fluidcc.numerics.certify import Certificate
 
 
 @explained
@@ -136,7 +136,7 @@ def stability(
 
 
 def _certified(parts: dict[str, LinearNetwork]) -> dict[str, Certificate]:
-    from fluidcc.numerics.linear.certify import certify
+    from fluidcc.numerics.certify import certify
 
     return {name or "loop": certify(system) for name, system in parts.items()}
 

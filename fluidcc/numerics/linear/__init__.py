@@ -1,1 +1,1 @@
-"""Linear systems with delays: responses, roots, counts, margins, certificates."""
+"""Linear systems with delays: responses, roots, counts, margins."""

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import lambertw
 
 import fluidcc as fc
-from fluidcc.numerics.linear.certify import certify
+from fluidcc.numerics.certify import certify
 
 transfer = fc.DelayLTI.transfer
 
