@@ -195,7 +195,11 @@ def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.
     return chosen
 
 
-_NUMPY = {"select": _select}
+_NUMPY = {
+    "select": _select,
+    "floor": lambda x: np.floor(np.real(x)),  # flat where it is analytic: a complex step stays here
+    "ceiling": lambda x: np.ceil(np.real(x)),
+}
 
 
 @per_structure

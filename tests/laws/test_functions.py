@@ -15,6 +15,7 @@ from sympy.codegen.cfunctions import exp2, expm1, hypot, log1p, log2
 import fluidcc as fc
 from fluidcc.base.errors import LawError
 from fluidcc.laws.bytecode import tape
+from fluidcc.sources.windows import delta
 from fluidcc.symbols import FUNCTIONS, RTT, Let, e, pi
 
 x, k, a, b, s = symbols("x k a b s", positive=True)
@@ -103,3 +104,14 @@ def test_steps_are_flat_beside_their_steps() -> None:
         value, slope = tape([s], [f(s) * s, (f(s) * s).diff(s)])(2.5)
         assert value == 2.5 * float(f(2.5))
         assert slope == float(f(2.5))
+
+
+@pytest.mark.parametrize(("f", "step"), [(floor, 3), (ceiling, 4)])
+def test_a_verdict_is_that_of_the_step_the_law_is_on(f: Any, step: int) -> None:
+    def root(gain: Any) -> complex:
+        law = fc.window("Steps", gain * (1 - 10 * delta / b) / RTT, params={k: 0.04, b: 1},
+                        units={k: "s", b: "s"}, clock="neutral")  # fmt: skip
+        report = fc.stability(fc.dumbbell([law] * 2, {"capacity": "1 Mbit/s"}, rtt="50 ms"))
+        return complex(report.rightmost_roots[0])
+
+    assert root(f(delta / k) + 1) == pytest.approx(root(step + 0 * k))  # delta = 0.1 s at rest
