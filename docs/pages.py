@@ -32,8 +32,9 @@ from fluidcc.conditions import sufficient
 from fluidcc.cycles import orbit
 from fluidcc.equilibria import num, result
 from fluidcc.formulas import _formula, fast
+from fluidcc.numerics import certify
 from fluidcc.numerics.dde import result as dde
-from fluidcc.numerics.linear import certify, count, margins
+from fluidcc.numerics.linear import count, margins
 from fluidcc.papers import published, sampled, tables
 from fluidcc.papers.binomial import synchronized
 from fluidcc.papers.ldcc import undelayed_system
