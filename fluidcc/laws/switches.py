@@ -38,7 +38,7 @@ from sympy.codegen.cfunctions import log1p
 
 from fluidcc.base.errors import LawError
 from fluidcc.laws.parts import per_structure
-from fluidcc.symbols import unfold
+from fluidcc.symbols import edot, pi, unfold
 
 _BOUNDED = (log, log1p, acos, acosh, asin, atanh)  # have no value everywhere
 _KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
@@ -66,7 +66,8 @@ class Switched(NamedTuple):
         """Return `f` with kinks decided here and now where the branch not taken may have no value.
 
         A step that goes too far in the branch a of sqrt(Max(a, 0)) computes the root of a negative
-        number, however short it is, and so would never see where the branch changes.
+        number, however short it is, and so would never see where the branch changes. Nor would one
+        in 1/Max(a, b), where a falls to 0 at once.
         """
         if not f.has(Piecewise):
             return f
@@ -82,13 +83,14 @@ class Switched(NamedTuple):
 
 
 def _may_fail(f: Expr) -> bool:
-    """Return whether an expression is a root or logarithm of what may be negative, or another
-    function of what may lie outside its domain.
+    """Return whether an expression is a root or logarithm of what may be negative, another function
+    of what may lie outside its domain, or divides by what a jump of a signal may bring to 0.
     """
     if isinstance(f, _BOUNDED[1:]):
         return True
-    root = isinstance(f, Pow) and not f.exp.is_integer
-    return (root or isinstance(f, log)) and not f.args[0].is_nonnegative
+    if isinstance(f, Pow) and f.exp.is_integer:
+        return bool(f.exp.is_negative) and f.base.has(edot, pi) and not f.base.is_nonzero
+    return isinstance(f, (Pow, log)) and not f.args[0].is_nonnegative
 
 
 def undecided(parts: Iterable[Expr], switches: Mapping[Symbol, Expr]) -> Symbol | None:

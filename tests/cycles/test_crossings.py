@@ -16,18 +16,20 @@ x = positive("x")
 high, low, T, r, K = positive("high low T r K")
 
 
-def test_a_relay_with_a_lag_and_a_delay_has_the_cycle_of_its_exponentials() -> None:
+@pytest.mark.parametrize("second", [1.0, 1e-6, 1e6])
+def test_a_relay_with_a_lag_and_a_delay_has_the_cycle_of_its_exponentials(second: float) -> None:
     """A rate follows 1.2 or 0.8 of the capacity, by marks beyond a threshold of the queue: what
-    arrives when the queue passes it is K + d old.
+    arrives when the queue passes it is K + d old. So in any unit of time.
     """
-    c, trip, threshold, lag, delta = 1e7, 0.1, 0.5, 0.3, 0.2
+    bits, delta = 1e7, 0.2
+    c, trip, threshold, lag = bits / second, 0.1 * second, 0.5 * second, 0.3 * second
     law = fc.Source(
         "Relay", {x: ((1 - pi) * high + pi * low - x) / T}, {"rate": x}, initial={x: c},
         params={high: (1 + delta) * c, low: (1 - delta) * c, T: lag}, lower={x: 0},
         units={x: "bit/s", high: "bit/s", low: "bit/s", T: "s"},
     )  # fmt: skip
-    link = {"law": fc.StepMark(K=threshold), "capacity": c, "buffer": "4 s"}
-    cycle = fc.limit_cycle(fc.dumbbell([law], link, rtt=trip))
+    link = {"law": fc.StepMark(K=threshold), "capacity": f"{c} bit/s", "buffer": 4 * bits}
+    cycle = fc.limit_cycle(fc.dumbbell([law], link, rtt=f"{trip} s"))
 
     def half(unknown: np.ndarray) -> list[float]:
         """Half a cycle from when the queue passes K upwards: the excess rate is then -v, and the
@@ -40,10 +42,10 @@ def test_a_relay_with_a_lag_and_a_delay_has_the_cycle_of_its_exponentials() -> N
         area = delta * (first - later) + lag * ((v - delta) * (1 - fell))
         return [
             (turned + delta) * falls - delta + v,
-            area + lag * (turned + delta) * (1 - falls),
+            (area + lag * (turned + delta) * (1 - falls)) / second,
         ]
 
-    v, long = fsolve(half, [0.1, 2.0], xtol=1e-13)
+    v, long = fsolve(half, [0.1, 2.0 * second], xtol=1e-13)
     assert cycle.period == pytest.approx(2 * long, rel=1e-9)
     highest = delta + (v - delta) * np.exp(-(threshold + trip) / lag)
     assert float(cycle.most.rate[0]) == pytest.approx((1 + highest) * c, rel=1e-9)

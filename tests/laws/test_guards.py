@@ -113,3 +113,19 @@ def test_a_link_decides_afresh_when_arrivals_jump() -> None:
     inside = np.abs(heard - (2 + queue)) > 1e-6
     found = run.loss.sel(flow="stays").values[inside][10:]
     assert found == pytest.approx(expected[inside][10:], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_a_quotient_holds_where_no_breaking_point_announces_a_mark() -> None:
+    """Beside a law whose kinks come round too often for all to be followed, marks come unannounced:
+    what LDCC measures is then a quotient by 1 - pi = 0, but for its guard.
+    """
+    link = {"law": fc.StepMark, "capacity": "5 Mbit/s", "delay": 0.01, "buffer": 8e5}
+    flows = [
+        {"law": fc.SampledLDCC, "return_delay": 0.03, "start": 0.0},
+        {"law": fc.HTCP, "return_delay": 0.05, "start": 0.137},
+    ]
+    runs = [fc.simulate(fc.dumbbell(flows, link), 10, rtol=rtol) for rtol in (1e-6, 1e-8)]
+    assert runs[0].attrs["untracked_breaking_points"] > 100
+    coarse, fine = (run.rate.values[-1] for run in runs)
+    assert coarse == pytest.approx(fine, rel=1e-3)
