@@ -130,7 +130,8 @@ def parameter(point: Point, name: str) -> Parameter:
 _INSTEAD = {
     "count": "the number of flows is whole: fc.sweep(net, {'count': range(1, 31)}, 'stable') "
     "judges each",
-    "rtt": "links have a 'delay', flows an 'access_delay' and a 'return_delay'",
+    "rtt": "vary the flows' 'return_delay', and base_rtt of the boundary's network is the round "
+    "trip; fc.sweep(net, {'rtt': [...]}, 'stable') takes 'rtt' as it is",
 }
 
 

@@ -678,6 +678,8 @@ def _lifted(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
     """A block as it is; a gain as a block, a number as a diagonal one of that shape."""
     if isinstance(other, DelayLTI):
         return other
+    if hasattr(other, "input_labels"):  # a system of python-control
+        return DelayLTI.from_control(other)
     gain = matrix(other, "the other block")
     gain = gain * np.eye(*shape) if gain.ndim == 0 else np.atleast_2d(gain)
     p, m = gain.shape

@@ -48,7 +48,8 @@ def to_control(system: Any, omega: ArrayLike | None, pade: int | None) -> Any:
         numbers(omega, "omega", "frequencies in rad/s")
     if pade is not None:
         whole(pade, "pade", least=1, most=50)
-    names = {"inputs": list(system.inputs), "outputs": list(system.outputs)}
+    ports = {"inputs": system.inputs, "outputs": system.outputs}
+    names = {k: [port.replace(".", "_") for port in v] for k, v in ports.items()}  # no dots there
     if (omega is None) == (pade is None) and (len(system.delays) or omega is not None):
         raise InvalidInput(
             "give the frequencies omega=, or the order pade= of at least 1 for every delay; "

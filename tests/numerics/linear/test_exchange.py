@@ -32,6 +32,16 @@ def test_systems_of_python_control_come_with_their_names(system: Any) -> None:
         assert block.lsim(np.sin(t), t)[0] == pytest.approx(wanted, abs=1e-9)
 
 
+def test_a_network_goes_to_python_control_and_its_blocks_join_ours() -> None:
+    link = {"law": fc.PI, "capacity": "10 Mbit/s"}
+    loop = fc.linearize(fc.dumbbell([fc.Reno], link, rtt="60 ms"))  # its ports are "link.mark"
+    data = loop.to_control(omega=OMEGA)
+    assert np.reshape(data.frdata, -1) == pytest.approx(loop.frequency_response(OMEGA).ravel())
+    lead, lag = control.tf([1, 2], [1, 5]), transfer([1], [1, 1], 0.2)
+    assert (lag * lead)(1j) == pytest.approx(lag(1j) * lead(1j))
+    assert (lag - lead)(1j) == pytest.approx(lag(1j) - lead(1j))
+
+
 @pytest.mark.parametrize(("system", "says"), [
     (control.frd([1, 2, 3], [1, 2, 3]), "frequency response data"),
     (control.tf([1], [1, 0.5], 0.1), "samples every 0.1 s"),
