@@ -69,18 +69,30 @@ class Layout:
             setattr(cls, name, _property(name, kind, place))
 
     @classmethod
-    def of(cls, **values: Any) -> Self:
-        """Return the two arrays with these scalars and arrays; every name has to be given."""
-        new, size = cls(np.empty(0), np.empty(0, np.int64)), dict(cls.sizes)
-        parts: dict[str, list[Any]] = {kind: [np.zeros(count)] for kind, count in size.items()}
-        for name, (kind, _) in cls.places.items():
-            if kind in parts:
-                parts[kind].append(np.ravel(values[name]))
-                values[name] = size[kind]
-                size[kind] += parts[kind][-1].size
-        new.F, new.I = np.concatenate(parts["Floats"]), np.concatenate(parts["Ints"]).astype(int)
-        for name, (kind, place) in cls.places.items():
-            (new.F if kind == "float" else new.I)[place] = values[name]
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the two arrays with these scalars and arrays, which stand in this order.
+
+        An integer in the place of an array stands for so many zeros. Every array has to be given;
+        scalars that are not are 0.
+        """
+        floats, ints = [0.0] * cls.sizes["Floats"], [0] * cls.sizes["Ints"]
+        size, parts = dict(cls.sizes), []
+        for name, value in values.items():
+            kind, place = cls.places[name]
+            if kind in size:
+                begin, zeros = size[kind], isinstance(value, int)
+                size[kind] += value if zeros else len(value)
+                if not zeros:
+                    parts.append((kind, begin, size[kind], value))
+                kind, value = "int", begin
+            (floats if kind == "float" else ints)[place] = value
+        arrays = {name for name, (kind, _) in cls.places.items() if kind in size}
+        if missing := arrays - values.keys():
+            raise KeyError(f"no values of {', '.join(sorted(missing))}")
+        new = cls(np.zeros(size["Floats"]), np.zeros(size["Ints"], np.int64))
+        new.F[: len(floats)], new.I[: len(ints)] = floats, ints
+        for kind, begin, end, value in parts:
+            (new.F if kind == "Floats" else new.I)[begin:end] = value
         return new
 
     def start(self, name: str) -> int:

@@ -181,7 +181,7 @@ def _of_laws(space: Workspace) -> Iterator[str]:
     """What laws themselves say makes a run doubtful."""
     found: dict[str, list[str]] = {}
     for group in space.at.groups:
-        for text, when in space.at.flows[group.members[0]].law.doubts.items():
+        for text, when in group.law.doubts.items():
             last = {z: space.states_of(group, z)[:, -1] for z in group.own}
             for n, i in enumerate(group.members):
                 known = dict(zip(group.law.params, space.flow_parameters(i).tolist(), strict=True))
@@ -195,7 +195,7 @@ def _of_laws(space: Workspace) -> Iterator[str]:
 
 def looks_at_samples(at: Layout) -> bool:
     """Whether what makes a run doubtful depends on its samples."""
-    laws, losing = [at.flows[g.members[0]].law for g in at.groups], _may_lose(at)
+    laws, losing = [g.law for g in at.groups], _may_lose(at)
     return any(
         law.doubts
         or window(law)

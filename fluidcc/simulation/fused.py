@@ -111,7 +111,7 @@ def _refusal(at: Layout) -> str:
             "frozen delays of several links may fall by a second a second, which a fused step does "
             "not notice where laws divide by 1 + edot; use engine='array'"
         )
-    for group in (*at.groups, *at.link_groups):
+    for group in at.every_group:
         what = _strange(group.law)
         if what:
             return f"{group.law.name} {what}, which a fused step does not take; use engine='array'"
@@ -139,7 +139,7 @@ def _structure(at: Layout) -> Any:
     """What the text depends on, quicker to compare than to write."""
     return (
         at.frozen is not None, at.refit, at.backlog, at.n_states,
-        tuple((g.law.structure, tuple(g.members)) for g in (*at.groups, *at.link_groups)),
+        tuple((g.law.structure, tuple(g.members)) for g in at.every_group),
         tuple((bool(l.schedule), l.buffer == float("inf"), l.law.name) for l in at.links),
         tuple((node.parent, node.link) for node in at.nodes),
         tuple(tuple(path) for path in at.paths), tuple(at.flow_class),

@@ -150,11 +150,6 @@ class _PassText:
         self.scheduled = [bool(link.schedule) for link in at.links]
         self.laws = [_LawText.of(g, f"source{k}") for k, g in enumerate(at.groups)]
         self.link_laws = [_LawText.of(g, f"link{k}") for k, g in enumerate(at.link_groups)]
-        self.switches: dict[int, int] = {}  # first switch of a group, by the group's identity
-        self.n_switches = 0
-        for g in (*at.groups, *at.link_groups):
-            self.switches[id(g)] = self.n_switches
-            self.n_switches += count_switches(g.law) * g.size
 
     def lines(self) -> list[str]:
         """The body of the function."""
@@ -210,7 +205,7 @@ class _PassText:
             "o = run.access_delay",
             *(f"acc{k} = o[{at.flow_class.index(k)}]" for k in range(nc)),
             *_load("pk", "signals", nf, s.UPACKET * nf),
-            *_load("s", "switch", self.n_switches),
+            *_load("s", "switch", len(self.at.switch_owner)),
         ]
         for array, name, groups in (("group", "p", at.groups), ("link_group", "g", at.link_groups)):
             for g, group in enumerate(groups):
@@ -338,7 +333,7 @@ class _PassText:
     ) -> str:  # fmt: skip
         """A line that evaluates the law of member `j` of a group."""
         states = [group.states + n * group.size + j for n in range(len(group.own))]
-        first = self.switches[id(group)] + j
+        first = group.switches + j
         modes = [first + n * group.size for n in range(count_switches(group.law))]
         values = {
             "Z": [f"z{k}" for k in states],
@@ -480,7 +475,7 @@ class _PassText:
             lines += _store(
                 "arrival_slopes", [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl
             )
-        lines += _store("switch_value", [f"v{k}" for k in range(self.n_switches)])
+        lines += _store("switch_value", [f"v{k}" for k in range(len(self.at.switch_owner))])
         last = "n3" if at.refit else "s5"  # of what is looked up
         lines += _store("entry_time", [f"th{n}_{last}" for n in nodes])
         return [*lines, *_store("cursor", [f"k{n}_{last}" for n in nodes])]

@@ -14,9 +14,11 @@ from sympy import Pow
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
+from fluidcc.laws.kernels import count_switches
 from fluidcc.laws.parts import used
 from fluidcc.laws.steady import grouped, trackers
 from fluidcc.network.network import Network, require_flows
+from fluidcc.network.patterns import Modulated
 from fluidcc.network.specs import FlowSpec, LinkSpec, resolve_pattern
 from fluidcc.network.wired import Wired
 from fluidcc.numerics.fluid import state as s
@@ -56,17 +58,36 @@ class Node:
     offset: float
 
 
-@dataclass
+@dataclass(frozen=True)
 class Group:
-    """Members with laws of equal structure, side by side in the workspace."""
+    """Flows or links with laws of equal structure, side by side in the workspace.
 
+    Attributes
+    ----------
+    kind : str
+        ``"flow"`` or ``"link"``.
+    law : Law
+        Of the first one.
+    members : list of int
+    specs : list of FlowSpec or LinkSpec
+        Of each member.
+    own : tuple of Symbol
+        States that the kernel integrates.
+    first : int
+        Place of the first member among those of all groups of its kind.
+    states, parameters, switches : int
+        Where the group's own begin among those of all groups.
+    """
+
+    kind: str
     law: Law
     members: list[int]
-    states: int  # offset of the first state
-    switches: int = 0  # offset of the first switch
-    own: tuple[Any, ...] = ()  # state symbols that the kernel integrates
-    first: int = 0  # place of the first member among those of all groups
-    parameters: int = 0  # offset of the first parameter in the workspace
+    specs: list[Any]
+    own: tuple[Any, ...]
+    first: int
+    states: int
+    parameters: int
+    switches: int
 
     @property
     def size(self) -> int:
@@ -86,7 +107,9 @@ class Layout:
     link_groups: list[Group] = field(default_factory=list)
     backlog: int = 0
     n_states: int = 0
-    n_switches: int = 0
+    n_parameters: int = 0
+    # of each switch its flow, or -1 - its link
+    switch_owner: list[int] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     classes: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
     paths: list[list[int]] = field(default_factory=list)
@@ -102,7 +125,7 @@ class Layout:
     hears: list[bool] = field(default_factory=list)
     # by class: nodes that look at what links tell
     told: list[list[int]] = field(default_factory=list)
-    # by flow: how many offers it compares with those before them
+    # by flow: its first switch at which another offer is the least or the largest, -1: none
     rivals: list[int] = field(default_factory=list)
     counted: bool = False  # some link's law knows of the flows that cross it
     refit: bool = False
@@ -117,6 +140,11 @@ class Layout:
     def net(self) -> Network:
         """The network."""
         return self.wired.net
+
+    @property
+    def every_group(self) -> list[Group]:
+        """Groups of flows, then of links."""
+        return [*self.groups, *self.link_groups]
 
     def route(self, i: int) -> tuple[int, ...]:
         """Links of flow `i`, by index."""
@@ -202,7 +230,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     _stream_nodes(at)
     _own_rates(at)
     _tellers(at)
-    laws = [g.law for g in (*at.groups, *at.link_groups)]
+    laws = [g.law for g in at.every_group]
     at.hybrid = any(law.jumps or law.ticks for law in laws)
     at.locate = len(at.flows) <= LOCATE_LIMIT or any(law.jumps for law in laws)
     at.refit = bool(at.streams) or any(
@@ -213,28 +241,27 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     at.marking, at.pricing = bool({"mark", "drop"} & outs), "price" in outs
     at.lossy = any(math.isfinite(link.buffer) for link in at.links)
     at.echo = any(symbols_of(g.law.out["rate"]) & {*SUDDEN} for g in at.groups)
+    for i, f in enumerate(at.flows):
+        noise = isinstance(f.pattern, Modulated) and f.pattern.kind == "noise"
+        if f.pattern is not None and not noise:  # of which the law sets the rate
+            at.rate_state[i] = -2
     return at
 
 
 def _group_flows(at: Layout) -> None:
     specs = [begun(flow) for flow in at.net.flows.values()]
-    offset = 0
     for members in grouped([f.law for f in specs]):
-        law = specs[members[0]].law
-        first = len(at.order)
+        first, count, law = len(at.order), len(members), specs[members[0]].law
         at.order += members
         at.flows += [specs[i] for i in members]
-        inner = list(range(first, first + len(members)))
-        at.groups.append(Group(law, inner, offset, own=law.states))
         rate = law.out["rate"]
         while isinstance(rate, Let):
             rate = rate.definition
-        position = law.states.index(rate) if rate in law.states else -1
-        for j in range(len(members)):
-            at.rate_state.append(offset + position * len(members) + j if position >= 0 else -1)
-        offset += len(law.states) * len(members)
-    at.backlog = offset
-    at.n_states = offset + len(at.links)
+        state = at.n_states + law.states.index(rate) * count if rate in law.states else -1
+        at.rate_state += [state + j if state >= 0 else -1 for j in range(count)]
+        _add_group(at, "flow", [*range(first, first + count)], law.states)
+    at.backlog = at.n_states
+    at.n_states += len(at.links)
 
 
 def _group_links(at: Layout) -> None:
@@ -242,8 +269,19 @@ def _group_links(at: Layout) -> None:
         law = at.links[members[0]].law
         own = tuple(z for z in law.states if z != law.queue)
         if own or set(law.out) & _GIVEN:
-            at.link_groups.append(Group(law, members, at.n_states, own=own))
-            at.n_states += len(own) * len(members)
+            _add_group(at, "link", members, own)
+
+
+def _add_group(at: Layout, kind: str, members: list[int], own: tuple[Any, ...]) -> None:
+    every, groups = (at.flows, at.groups) if kind == "flow" else (at.links, at.link_groups)
+    specs: list[Any] = [every[i] for i in members]
+    law, count, first = specs[0].law, len(members), sum(g.size for g in groups)
+    places = first, at.n_states, at.n_parameters, len(at.switch_owner)
+    groups.append(Group(kind, law, members, specs, own, *places))
+    at.n_states += len(own) * count
+    at.n_parameters += len(law.params) * count
+    owners = members if kind == "flow" else [-1 - l for l in members]
+    at.switch_owner += owners * count_switches(law)
 
 
 def _varies(law: Law) -> bool:
@@ -335,15 +373,16 @@ def _tellers(at: Layout) -> None:
     heard = {i: used(g.law) for g in at.groups for i in g.members}
     members = inverse(at.flow_class, len(at.classes))
     at.hears = [any(heard[i] & _CARRIED for i in of) for of in members]
-    at.rivals = [0] * len(at.flows)
     known: dict[Node, int] = {}
+    offers = []
     for (route, access, _), of in zip(at.classes, members, strict=True):
         found = _told_lags(at.flows[of[0]].name, [at.links[l] for l in route], access)
         at.told.append([_node(at, known, s.TOLD, route[hop], lag) for hop, lag in found])
-        offers = sum(bool(acts(at.links[route[hop]].law) & s.OFFERS) for hop, _ in found)
-        for i in of:
-            if heard[i] & offered:
-                at.rivals[i] = max(offers - 1, 0)
+        offers.append(sum(bool(acts(at.links[route[hop]].law) & s.OFFERS) for hop, _ in found))
+    for i, k in enumerate(at.flow_class):
+        some = heard[i] & offered and offers[k] > 1
+        at.rivals.append(len(at.switch_owner) if some else -1)
+        at.switch_owner += [i] * (2 * (offers[k] - 1) if some else 0)
 
 
 def inverse(values: list[int], count: int) -> list[list[int]]:
@@ -360,11 +399,6 @@ def _own_rates(at: Layout) -> None:
         reads = x_tau in used(group.law)
         at.own_rate += [slot + j if reads else -1 for j in range(group.size)]
         slot += group.size if reads else 0
-
-
-def parameters(group: Group, specs: Sequence[FlowSpec] | Sequence[LinkSpec]) -> list[float]:
-    """Parameter values of a group: of each parameter those of all members."""
-    return [float(specs[i].law.params[p]) for p in group.law.params for i in group.members]
 
 
 def base_delay(at: Layout, k: int) -> float:

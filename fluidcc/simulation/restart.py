@@ -110,14 +110,13 @@ def _places(at: Layout) -> dict[str, dict[str, list[int]]]:
     """Where the states of each flow, or those that each link has beside its backlog, stand in
     `State.y`.
     """
-    found: dict[str, dict[str, list[int]]] = {}
-    for kind, groups, specs in (
-        ("flow", at.groups, at.flows), ("link", at.link_groups, at.links),
-    ):  # fmt: skip
-        own = found[kind] = {spec.name: [] for spec in specs}
-        for g in groups:
-            for n, i in enumerate(g.members):
-                own[specs[i].name] = [g.states + j * g.size + n for j in range(len(g.own))]
+    found: dict[str, dict[str, list[int]]] = {
+        "flow": {flow.name: [] for flow in at.flows},
+        "link": {link.name: [] for link in at.links},
+    }
+    for g in at.every_group:
+        for n, spec in enumerate(g.specs):
+            found[g.kind][spec.name] = [g.states + j * g.size + n for j in range(len(g.own))]
     return found
 
 

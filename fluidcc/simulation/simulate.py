@@ -517,5 +517,5 @@ def _worst_state(space: Workspace, at: Layout) -> str:
     for g in at.groups:
         if g.states <= worst < g.states + g.size * len(g.own):
             j, i = divmod(worst - g.states, g.size)
-            return f"state {g.own[j]} of flow {at.flows[g.members[i]].name!r}"
+            return f"state {g.own[j]} of flow {g.specs[i].name!r}"
     return "a state"

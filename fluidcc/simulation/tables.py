@@ -1,8 +1,7 @@
-"""The tables of a workspace: two flat arrays under construction, and what a layout puts into them.
+"""The tables of a workspace: scalars and arrays of the solver's state, by name, from a layout.
 
-Scalars and arrays are added to `Arrays` by the names that they have in the solver's state. There is
-who meets whom, what is known beforehand to change, jumps and ticks, and the natural sizes of which
-tolerances are fractions.
+There is who meets whom, what is known beforehand to change, jumps and ticks, and the natural sizes
+of which tolerances are fractions.
 """
 
 from __future__ import annotations
@@ -15,140 +14,77 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fluidcc.base.units import dimension
 from fluidcc.laws import Law, Tick
 from fluidcc.laws.kernels import bound_switches, count_switches, event_kernel_address
 from fluidcc.laws.steady import trackers
-from fluidcc.network.patterns import Modulated
+from fluidcc.network.parameters import evaluated
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout, acts, base_delay, inverse
 from fluidcc.symbols import REPORTING, packet, symbols_of
 
-# from where to where, and what: numbers, or one for all of these places
-_Part = tuple[int, int, Any]
+Tables = dict[str, Any]  # by the names that scalars and arrays have in the solver's state
 Change = tuple[float, int, int, float]  # time, kind, index, value
-
-
-class Arrays:
-    """The state of a run under construction (see `fluidcc.numerics.fluid.state`), by name.
-
-    A workspace has a hundred parts of a few numbers each, so that they are kept as lists: an array
-    for each would take several times as long to make as the two that they end in.
-
-    Attributes
-    ----------
-    scalars : dict of str to float
-        Those that are not 0, and where each array begins.
-    sizes : dict of str to int
-        How long the arrays of floats and of integers are so far.
-    """
-
-    def __init__(self) -> None:
-        self.scalars: dict[str, Any] = {}
-        self.sizes = {"Floats": s.N_FLOATS, "Ints": s.N_INTS}
-        self._parts: dict[str, list[_Part]] = {"Floats": [], "Ints": []}
-
-    def set(self, **scalars: float) -> None:
-        """Give scalars their values."""
-        self.scalars |= scalars
-
-    def put(self, **arrays: Sequence[Any] | NDArray[Any]) -> None:
-        """Add arrays."""
-        for name, values in arrays.items():
-            self._add(name, len(values), values)
-
-    def room(self, name: str, size: int, value: float = 0) -> None:
-        """Add an array of the same number throughout."""
-        self._add(name, size, value)
-
-    def rooms(self, names: Iterable[str], size: int) -> None:
-        """Add arrays of zeros, all of one size."""
-        for name in names:
-            kind = s.PLACES[name][0]
-            self.scalars[name] = self.sizes[kind]
-            self.sizes[kind] += size
-
-    def _add(self, name: str, size: int, values: Any) -> None:
-        kind = s.PLACES[name][0]
-        start = self.scalars[name] = self.sizes[kind]
-        stop = self.sizes[kind] = start + size
-        if not isinstance(values, int) or values:
-            self._parts[kind].append((start, stop, values))
-
-    def table(self, starts: str, values: str, rows: list[list[int]]) -> None:
-        """Add rows of different lengths: where each starts, then all their numbers."""
-        self.put(**{starts: [0, *accumulate(map(len, rows))]})
-        self.put(**{values: [*chain.from_iterable(rows)]})
-
-    def joined(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Both arrays; their parts are let go."""
-        F, I = np.zeros(self.sizes["Floats"]), np.zeros(self.sizes["Ints"], dtype=np.int64)
-        for array, kind in ((F, "Floats"), (I, "Ints")):
-            for start, stop, values in self._parts.pop(kind):
-                array[start:stop] = values
-        floats, ints = [0.0] * s.N_FLOATS, [0] * s.N_INTS
-        for name, value in self.scalars.items():
-            kind, place = s.PLACES[name]
-            (floats if kind == "float" else ints)[place] = value
-        F[: s.N_FLOATS], I[: s.N_INTS] = floats, ints
-        return F, I
 
 
 # --- who meets whom -------------------------------------------------------------------------------
 
 
-def add_nodes(into: Arrays, at: Layout) -> None:
+def rows_of(starts: str, values: str, rows: list[list[int]]) -> Tables:
+    """Rows of different lengths: where each starts, then all their numbers."""
+    return {starts: [0, *accumulate(map(len, rows))], values: [*chain.from_iterable(rows)]}
+
+
+def nodes(at: Layout) -> Tables:
     """The places where queues are inverted, and routers heard."""
-    into.put(
-        node_parent=[node.parent for node in at.nodes],
-        node_link=[node.link for node in at.nodes],
-        node_offset=[node.offset for node in at.nodes],
-        every_node=range(len(at.nodes)),
-    )
+    return {
+        "node_parent": [node.parent for node in at.nodes],
+        "node_link": [node.link for node in at.nodes],
+        "node_offset": [node.offset for node in at.nodes],
+        "every_node": range(len(at.nodes)),
+    }
 
 
-def add_maps(into: Arrays, at: Layout) -> None:
+def maps(at: Layout) -> Tables:
     """Flows, classes, links and what leads from one to the other."""
     nf, nl = len(at.flows), len(at.links)
     routes = [at.route(i) for i in range(nf)]
     which = {route: g for g, route in enumerate(at.aggregates)}
-    into.put(
-        flow_class=at.flow_class,
-        leaf=[path[-1] for path in at.paths],
-        first_link=[route[0] for route in routes],
-        feeds=[which.get(route, -1) for route in routes],
-        own_rate=at.own_rate,
-        stream=[*chain.from_iterable(at.streams)],
-        has_queue=[link.law.queue is not None for link in at.links],
-        class_link=[route[0] for route, _, _ in at.classes],
-        acting=[at.acting.index(l) if l in at.acting else -1 for l in range(nl)],
-        gives=[acts(link.law) | s.MARKS * ("mark" in link.law.out) for link in at.links],
-        hears=at.hears,
-    )
-    into.room("mode", nl, s.HELD)
     pairs = {(a, b) for route in routes for a, b in pairwise(route)}
     nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
-    into.table("next_start", "next_link", nexts)
-    into.room("landed_time", nl + len(at.classes), -math.inf)
     ends = [route[-1] for route, _, _ in at.classes]
-    into.table("ending_start", "ending", inverse(ends, nl))
     hops, spread = _followed(tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl))))
-    into.set(most_hops=hops, spread=spread)
-    into.table("class_flow_start", "class_flow", inverse(at.flow_class, len(at.classes)))
-    into.table("path_start", "path_node", at.paths)
-    into.table("told_start", "told_node", at.told)
-    # flows are numbered group by group
-    into.put(
-        flow_state=[g.states + n for g in at.groups for n in range(g.size)],
-        flow_stride=[g.size for g in at.groups for _ in g.members],
-        flow_states=[len(g.own) for g in at.groups for _ in g.members],
-    )
+    return {
+        "flow_class": at.flow_class,
+        "leaf": [path[-1] for path in at.paths],
+        "first_link": [route[0] for route in routes],
+        "feeds": [which.get(route, -1) for route in routes],
+        "own_rate": at.own_rate,
+        "stream": [*chain.from_iterable(at.streams)],
+        "has_queue": [link.law.queue is not None for link in at.links],
+        "class_link": [route[0] for route, _, _ in at.classes],
+        "acting": [at.acting.index(l) if l in at.acting else -1 for l in range(nl)],
+        "gives": [acts(link.law) | s.MARKS * ("mark" in link.law.out) for link in at.links],
+        "hears": at.hears,
+        "mode": [s.HELD] * nl,
+        **rows_of("next_start", "next_link", nexts),
+        "landed_time": [-math.inf] * (nl + len(at.classes)),
+        **rows_of("ending_start", "ending", inverse(ends, nl)),
+        "most_hops": hops,
+        "spread": spread,
+        **rows_of("class_flow_start", "class_flow", inverse(at.flow_class, len(at.classes))),
+        **rows_of("path_start", "path_node", at.paths),
+        **rows_of("told_start", "told_node", at.told),
+        # flows are numbered group by group
+        "flow_state": [g.states + n for g in at.groups for n in range(g.size)],
+        "flow_stride": [g.size for g in at.groups for _ in g.members],
+        "flow_states": [len(g.own) for g in at.groups for _ in g.members],
+    }
 
 
-def add_accounts(into: Arrays, at: Layout) -> None:
+def accounts(at: Layout) -> Tables:
     """States that keep account. Their news may leap where a link may drop all that comes while its
     queue drains. Of delays that are taken for constant all that matters is whether they may
     together fall by a second a second.
@@ -159,16 +95,20 @@ def add_accounts(into: Arrays, at: Layout) -> None:
     frozen = at.frozen is not None and not any(len(flow.route) > 1 for flow in at.flows)
     for g in () if frozen else at.groups:
         for z, account in trackers(g.law).items():
-            for n, i in enumerate(g.members):
-                known = {**at.flows[i].law.params, packet: at.flows[i].packet}
+            for n, (i, flow) in enumerate(zip(g.members, g.specs, strict=True)):
+                known = {**flow.law.params, packet: flow.packet}
                 least = g.law.lower.get(z, -math.inf)
                 rows += [i, g.states + g.own.index(z) * g.size + n]
-                parts += [float(f.subs(known)) for f in (account.delay, account.data)]
+                parts += [evaluated(f, known) for f in (account.delay, account.data)]
                 parts.append(float(least) if getattr(least, "is_number", False) else -math.inf)
                 parts.append(math.nan)
-    into.set(n_accounts=len(rows) // 2, n_leaping=len(rows) // 2 if leaping else 0)
-    into.put(account=rows, account_part=parts)
-    into.room("heard", 2 * len(at.classes), -math.inf)
+    return {
+        "n_accounts": len(rows) // 2,
+        "n_leaping": len(rows) // 2 if leaping else 0,
+        "account": rows,
+        "account_part": parts,
+        "heard": [-math.inf] * (2 * len(at.classes)),
+    }
 
 
 # the links of a network stay as they are while its numbers change, as they do in a sweep
@@ -213,7 +153,7 @@ def hops_at_once(at: Layout) -> int:
 # --- what is known to change ----------------------------------------------------------------------
 
 
-def add_capacities(into: Arrays, at: Layout, since: float) -> None:
+def capacities(at: Layout, since: float) -> Tables:
     """What each link can do, and the work it can have done up to each change of that."""
     starts, when, work, rate = [0], [], [], []
     for link in at.links:
@@ -225,10 +165,13 @@ def add_capacities(into: Arrays, at: Layout, since: float) -> None:
             work.append(done)
             rate.append(c0)
         starts.append(len(when))
-    into.put(
-        capacity=[_capacity_before(link, since) for link in at.links],
-        segment_time=when, segment_work=work, segment_capacity=rate, segment_start=starts,
-    )  # fmt: skip
+    return {
+        "capacity": [_capacity_before(link, since) for link in at.links],
+        "segment_time": when,
+        "segment_work": work,
+        "segment_capacity": rate,
+        "segment_start": starts,
+    }
 
 
 def _capacity_before(link: LinkSpec, since: float) -> float:
@@ -257,10 +200,6 @@ def collect_changes(
             if math.isfinite(stop):
                 changes.append((stop + shift, s.FLOW_OFF, i, 0.0))
         if f.name in patterns:
-            if not (
-                isinstance(f.pattern, Modulated) and f.pattern.kind == "noise"
-            ):  # else its law sets the rate
-                at.rate_state[i] = -2
             drawn = zip(*patterns[f.name], strict=True)
             rates = [(max(time, 0.0) + shift, value) for time, value in drawn]
             changes += [(time, s.FLOW_RATE, i, value) for time, value in rates]
@@ -271,14 +210,13 @@ def collect_changes(
     ), before
 
 
-def add_changes(into: Arrays, at: Layout, changes: list[Change]) -> None:
+def scheduled(changes: list[Change]) -> Tables:
     """The list of changes."""
-    into.set(n_scheduled=len(changes))
-    into.put(
-        scheduled=[number for time, _, _, value in changes for number in (time, value)],
-        scheduled_kind=[number for _, kind, index, _ in changes for number in (kind, index)],
-        rate_state=at.rate_state,
-    )
+    return {
+        "n_scheduled": len(changes),
+        "scheduled": [number for time, _, _, value in changes for number in (time, value)],
+        "scheduled_kind": [number for _, kind, index, _ in changes for number in (kind, index)],
+    }
 
 
 # --- jumps and ticks, in the order in which simultaneous ones happen ------------------------------
@@ -286,8 +224,7 @@ def add_changes(into: Arrays, at: Layout, changes: list[Change]) -> None:
 
 def event_rows(at: Layout) -> list[list[int]]:
     """One row of `State.rule` for each jump and tick of each flow and link."""
-    rows = [row for g in at.link_groups for row in _rows(at, g, False)]
-    rows += [row for g in at.groups for row in _rows(at, g, True)]
+    rows = [row for g in at.every_group for row in _rows(at, g)]
 
     def order(row: list[int]) -> tuple[int, int, int]:
         owner = row[s.HOWNER]
@@ -297,8 +234,8 @@ def event_rows(at: Layout) -> list[list[int]]:
     return sorted(rows, key=order)
 
 
-def _rows(at: Layout, g: Group, source: bool) -> Iterator[list[int]]:
-    law, row = g.law, [0] * s.HSIZE
+def _rows(at: Layout, g: Group) -> Iterator[list[int]]:
+    law, row, source = g.law, [0] * s.HSIZE, g.kind == "flow"
     if not law.jumps and not law.ticks:
         return
     jump_kind, tick_kind = (s.SOURCE_JUMP, s.SOURCE_TICK) if source else (s.LINK_JUMP, s.LINK_TICK)
@@ -340,8 +277,8 @@ def _constant(law: Law, tick: Tick) -> bool:
 
 def jump_switches(at: Layout, rows: list[list[int]]) -> list[int]:
     """Of each switch, the number of the jump whose condition it is, or what it is else."""
-    which = [s.NO_JUMP] * at.n_switches
-    for g in (*at.groups, *at.link_groups):
+    which = [s.NO_JUMP] * len(at.switch_owner)
+    for g in at.every_group:
         for n in bound_switches(g.law):
             first = g.switches + n * g.size
             which[first : first + g.size] = [s.OF_BOUND] * g.size
@@ -404,20 +341,17 @@ def state_sizes(at: Layout, work: list[float]) -> list[float]:
     """
     scale = [1.0] * at.n_states
     scale[at.backlog : at.backlog + len(at.links)] = work
-    of_flows = [at.route(i) for i in range(len(at.flows))]
-    of_links = [(l,) for l in range(len(at.links))]
-    sides = (at.groups, at.flows, of_flows), (at.link_groups, at.links, of_links)
-    for groups, specs, routes in sides:
-        for group in groups:
-            for j, z in enumerate(group.own):
-                unit = dimension(group.law.units[z])
-                for n, i in enumerate(group.members):
-                    size = _size(specs[i].law.initial.get(z))
-                    if unit.bit or unit.s:
-                        top = max(at.links[l].capacity for l in routes[i])
-                        trip = max(work[l] / at.links[l].capacity for l in routes[i])
-                        size = top**unit.bit * trip ** (unit.bit + unit.s)
-                    scale[group.states + j * group.size + n] = size
+    for g in at.every_group:
+        for j, z in enumerate(g.own):
+            unit = dimension(g.law.units[z])
+            for n, (i, spec) in enumerate(zip(g.members, g.specs, strict=True)):
+                size = _size(spec.law.initial.get(z))
+                if unit.bit or unit.s:
+                    route = at.route(i) if g.kind == "flow" else (i,)
+                    top = max(at.links[l].capacity for l in route)
+                    trip = max(work[l] / at.links[l].capacity for l in route)
+                    size = top**unit.bit * trip ** (unit.bit + unit.s)
+                scale[g.states + j * g.size + n] = size
     return scale
 
 

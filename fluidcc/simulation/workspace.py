@@ -1,4 +1,4 @@
-"""Filling the solver's flat arrays from a layout; growing them when a run needs more room."""
+"""The arrays of a run, filled from a layout; and their growth where it needs more room."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from sympy import Symbol
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.layout import NO_OFFER
-from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics, parameters
+from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics
 from fluidcc.simulation.tables import (
-    Arrays,
-    add_accounts,
-    add_capacities,
-    add_changes,
-    add_maps,
-    add_nodes,
+    Tables,
+    accounts,
+    capacities,
     collect_changes,
     event_rows,
     hops_at_once,
     jump_switches,
+    maps,
     natural_time,
+    nodes,
+    scheduled,
     state_sizes,
     work_sizes,
 )
@@ -37,7 +37,7 @@ MOST_RECORDS, MOST_NUMBERS = 2**19, 2**29
 LOG = 4096  # jumps, ticks and breaking points between two visits of Python
 
 
-class Workspace(Arrays):
+class Workspace:
     """The arrays `F` and `I` of one run (see `fluidcc.numerics.fluid.state`), and their growth."""
 
     F: NDArray[np.float64]
@@ -55,27 +55,29 @@ class Workspace(Arrays):
         max_step: float = math.inf,
         since: float = 0.0,
     ) -> None:
-        super().__init__()
         self.at = at
         self.log: list[NDArray[np.float64]] = []  # rows of time and number of a jump or tick, or -1
         self.since, self.until = since, until
-        self._scalars(times, until, rtol, max_step)
+        self.event_rows = event_rows(at)
         work = work_sizes(at)
-        self._passes(work)
-        self._groups()
-        self._constants(atol, work)
-        self._events()
-        self._rooms()
-        add_nodes(self, at)
-        add_maps(self, at)
-        add_accounts(self, at)
-        add_capacities(self, at, since)
-        changes, self.rates_before = collect_changes(at, patterns, since)
-        add_changes(self, at, changes)
-        self._pools(times)
-        self.F, self.I = self.joined()
-        self.rows(sample_rows(at) - 1, 1)[:] = 0.0
-        self._place_initial()
+        changes, rates_before = collect_changes(at, patterns, since)
+        state = s.State.of({
+            **self._scalars(times, until, rtol, max_step),
+            **self._passes(work),
+            **self._groups(),
+            **self._constants(atol, work),
+            **self._events(),
+            **self._rooms(),
+            **nodes(at),
+            **maps(at),
+            **accounts(at),
+            **capacities(at, since),
+            **scheduled(changes),
+            **self._pools(times),
+        })  # fmt: skip
+        self.F, self.I = state.F, state.I
+        self.rows(0, sample_rows(at) - 1)[:] = math.nan
+        self._place_initial(rates_before)
 
     # --- building ---------------------------------------------------------------------------------
 
@@ -86,30 +88,55 @@ class Workspace(Arrays):
 
     def _scalars(
         self, times: NDArray[np.float64], until: float, rtol: float, max_step: float
-    ) -> None:
+    ) -> Tables:
         at, links = self.at, self.at.links
         end = until + max((f.access_delay for f in at.flows), default=0.0)
         # a hair more, so that samples at the end show what is after a jump there, as all others do
         end += 1e-9 * end if at.hybrid else 0.0
         loops = (sum(links[l].delay for l in route) + out + back for route, out, back in at.classes)
-        self.set(
-            n_flows=len(at.flows), n_links=len(links), n_groups=len(at.groups),
-            n_link_groups=len(at.link_groups), n_states=at.n_states, first_backlog=at.backlog,
-            n_nodes=len(at.nodes), n_classes=len(at.classes), n_streams=len(at.streams),
-            n_aggregates=len(at.aggregates), n_own_rates=at.own_rates,
-            n_acting=len(at.acting), n_samples=len(times),
-            frozen=at.frozen is not None, echo=at.echo, refit=at.refit,
-            marking=at.marking, pricing=at.pricing, lossy=at.lossy,
-            locate=at.locate, track=len(at.classes) <= 64, counted=at.counted,
-            most_passes=12, most_generations=3, budget=1 << 60,
-            hops_at_once=hops_at_once(at), t_end=end, t_stop=end, rtol=rtol, time_tol=1e-11,
-            natural=natural_time(at),
-            error_before=1e-4, t_flip=-1.0, h_max=max_step, h_passes=math.inf,
-            brief=0.003 * min(loops), next_rule=math.inf,
-            record_size=at.record_size,
-        )  # fmt: skip
+        return {
+            "n_flows": len(at.flows),
+            "n_links": len(links),
+            "n_groups": len(at.groups),
+            "n_link_groups": len(at.link_groups),
+            "n_states": at.n_states,
+            "first_backlog": at.backlog,
+            "n_nodes": len(at.nodes),
+            "n_classes": len(at.classes),
+            "n_streams": len(at.streams),
+            "n_aggregates": len(at.aggregates),
+            "n_own_rates": at.own_rates,
+            "n_acting": len(at.acting),
+            "n_samples": len(times),
+            "n_switches": len(at.switch_owner),
+            "frozen": at.frozen is not None,
+            "echo": at.echo,
+            "refit": at.refit,
+            "marking": at.marking,
+            "pricing": at.pricing,
+            "lossy": at.lossy,
+            "locate": at.locate,
+            "track": len(at.classes) <= 64,
+            "counted": at.counted,
+            "most_passes": 12,
+            "most_generations": 3,
+            "budget": 1 << 60,
+            "hops_at_once": hops_at_once(at),
+            "t_end": end,
+            "t_stop": end,
+            "rtol": rtol,
+            "time_tol": 1e-11,
+            "natural": natural_time(at),
+            "error_before": 1e-4,
+            "t_flip": -1.0,
+            "h_max": max_step,
+            "h_passes": math.inf,
+            "brief": 0.003 * min(loops),
+            "next_rule": math.inf,
+            "record_size": at.record_size,
+        }
 
-    def _passes(self, work: list[float]) -> None:
+    def _passes(self, work: list[float]) -> Tables:
         """The quartics of a record, with natural sizes of those that are compared; and the memory
         of the passes.
 
@@ -123,82 +150,80 @@ class Workspace(Arrays):
             for size in (bits, link.capacity, *([1.0] if at.marking else []))
         ]
         sizes += [at.links[route[0]].capacity for route in at.aggregates]
-        self.put(quartic_place=[*compared, *others], quartic_weight=[1.0 / size for size in sizes])
-        self.set(n_quartics=len(compared) + len(others), n_compared=len(compared))
-        self.room("looked", 4 * len(compared))
+        return {
+            "quartic_place": [*compared, *others],
+            "quartic_weight": [1.0 / size for size in sizes],
+            "n_quartics": len(compared) + len(others),
+            "n_compared": len(compared),
+            "looked": 4 * len(compared),
+        }
 
-    def _groups(self) -> None:
-        at = self.at
-        owners: list[int] = []
-        kinks: list[int] = []
+    def _groups(self) -> Tables:
+        at, count = self.at, len(self.at.switch_owner)
+        rows: dict[str, list[int]] = {"flow": [], "link": []}
         values: list[float] = []
-        members = 0
-        for name, groups, specs in (
-            ("group", at.groups, at.flows), ("link_group", at.link_groups, at.links),
-        ):  # fmt: skip
-            rows: list[int] = []
-            for g in groups:
-                of_flows, number = name == "group", count_switches(g.law)
-                g.switches, g.parameters = len(owners), len(values)
-                g.first = g.members[0] if of_flows else members
-                members += 0 if of_flows else g.size
-                rows += [
-                    kernel_address(g.law), g.first, g.size, g.states, len(g.own), g.parameters,
-                    g.switches, number,
-                ]  # fmt: skip
-                values += parameters(g, specs)
-                owners += [m if of_flows else -1 - m for _ in range(number) for m in g.members]
-                of_kinks = count_kinks(g.law) * g.size
-                kinks += [1] * of_kinks + [0] * (number * g.size - of_kinks)
-            self.put(**{name: rows})
-        # of each further offer: whether it is less than all before it, and whether it is more
-        firsts = [len(owners) + 2 * sum(at.rivals[:i]) for i in range(len(at.rivals))]
-        owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
-        count = at.n_switches = self.scalars["n_switches"] = len(owners)
-        self.put(
-            rivals=[first if n else -1 for first, n in zip(firsts, at.rivals, strict=True)],
-            parameters=values,
-            link_member=[m for g in at.link_groups for m in g.members],
-            switch_owner=owners,
-            is_kink=kinks + [0] * (count - len(kinks)),
-        )
-        self.room("switch", count, s.UNDECIDED if at.locate else -1.0)
+        kinks = [0] * count
+        for g in at.every_group:
+            rows[g.kind] += [
+                kernel_address(g.law), g.first, g.size, g.states, len(g.own), g.parameters,
+                g.switches, count_switches(g.law),
+            ]  # fmt: skip
+            values += [float(spec.law.params[p]) for p in g.law.params for spec in g.specs]
+            of_kinks = count_kinks(g.law) * g.size
+            kinks[g.switches : g.switches + of_kinks] = [1] * of_kinks
+        return {
+            "group": rows["flow"],
+            "link_group": rows["link"],
+            "link_member": [l for g in at.link_groups for l in g.members],
+            "parameters": values,
+            "switch_owner": at.switch_owner,
+            "is_kink": kinks,
+            "rivals": at.rivals,
+            "switch": [s.UNDECIDED if at.locate else -1.0] * count,
+        }
 
-    def _constants(self, atol: float, work: list[float]) -> None:
+    def _constants(self, atol: float, work: list[float]) -> Tables:
         at = self.at
         nf = len(at.flows)
         signals = [[0.0] * nf for _ in range(s.USIZE)]
         signals[s.UOFFERMIN] = [NO_OFFER] * nf
         signals[s.UEB] = [at.classes[k][2] for k in at.flow_class]
         signals[s.UPACKET] = [f.packet for f in at.flows]
-        self.put(
-            signals=[*chain.from_iterable(signals)],
-            access_delay=[f.access_delay for f in at.flows],
-            return_delay=[back for _, _, back in at.classes],
-            class_lag=[access + back for _, access, back in at.classes],
-            class_delay=[base_delay(at, k) for k in range(len(at.classes))],
-            link_delay=[link.delay for link in at.links],
-            buffer=[link.buffer for link in at.links],
-            atol=[atol * size for size in state_sizes(at, work)],
-        )
+        return {
+            "signals": [*chain.from_iterable(signals)],
+            "rate_state": at.rate_state,
+            "access_delay": [f.access_delay for f in at.flows],
+            "return_delay": [back for _, _, back in at.classes],
+            "class_lag": [access + back for _, access, back in at.classes],
+            "class_delay": [base_delay(at, k) for k in range(len(at.classes))],
+            "link_delay": [link.delay for link in at.links],
+            "buffer": [link.buffer for link in at.links],
+            "atol": [atol * size for size in state_sizes(at, work)],
+        }
 
-    def _events(self) -> None:
+    def _events(self) -> Tables:
         """Jumps and ticks."""
-        rows = self.event_rows = event_rows(self.at)
+        rows = self.event_rows
         n = len(rows)
-        self.put(rule=[*chain.from_iterable(rows)], switch_rule=jump_switches(self.at, rows))
-        self.room("rule_time", n, math.inf)
-        self.room("rule_last", n, -math.inf)
         size = LOG + 32 * n if n else 0
-        self.set(n_rules=n, log_size=size)
-        self.room("log", 2 * size)
+        return {
+            "n_rules": n,
+            "rule": [*chain.from_iterable(rows)],
+            "switch_rule": jump_switches(self.at, rows),
+            "rule_time": [math.inf] * n,
+            "rule_last": [-math.inf] * n,
+            "log_size": size,
+            "log": 2 * size,
+        }
 
-    def _rooms(self) -> None:
+    def _rooms(self) -> Tables:
         """What is 0 at first, by how many numbers there are."""
         at = self.at
         nf, nl, ns, nc = len(at.flows), len(at.links), at.n_states, len(at.classes)
-        acted, switches, rules = s.XSIZE * len(at.acting), at.n_switches, len(self.event_rows)
-        for size, names in (
+        acted, switches, rules = (
+            s.XSIZE * len(at.acting), len(at.switch_owner), len(self.event_rows),
+        )  # fmt: skip
+        sizes = (
             (ns, "stage end_before scratch y_end"), (7 * ns, "slopes"),
             (nf, "rate pattern_rate flow_on"), (5 * nf, "node_rate"),
             (nl, "arrival mark price work_done"), (2 * nl, "totals arrival_before"),
@@ -210,38 +235,40 @@ class Workspace(Arrays):
             (nc, "class_sample"), (nl + nc, "landed"),
             (switches, "switch_value together pending crossed_switch"), (3 * switches, "switched"),
             (rules, "rule_base rule_period rule_gap"), (2, "rule_result"),
-        ):  # fmt: skip
-            self.rooms(names.split(), size)
+        )  # fmt: skip
+        return {name: size for size, names in sizes for name in names.split()}
 
-    def _pools(self, times: NDArray[np.float64]) -> None:
+    def _pools(self, times: NDArray[np.float64]) -> Tables:
         """What is read and written while running; the landings and the ring stand last, as they
         grow.
         """
         at = self.at
-        self.put(sample_time=times)
-        self.room("samples", sample_rows(at) * len(times), math.nan)
-        self.room("initial", at.n_states)
-        self.room("y", at.n_states)
         size = LANDINGS + (16 * len(at.classes) if at.hybrid else 0)
-        self.set(landing_room=size, ring_mask=RING - 1)
-        self.room("landing_time", size)
-        self.room("landing", 3 * size)
-        self.room("ring", RING * at.record_size)
+        return {
+            "sample_time": times,
+            "samples": sample_rows(at) * len(times),
+            "initial": at.n_states,
+            "y": at.n_states,
+            "landing_room": size,
+            "ring_mask": RING - 1,
+            "landing_time": size,
+            "landing": 3 * size,
+            "ring": RING * at.record_size,
+        }
 
-    def _place_initial(self) -> None:
+    def _place_initial(self, rates_before: dict[int, float]) -> None:
         at, state = self.at, self.state
         initial = state.initial[: at.n_states]
-        for groups, specs in ((at.groups, at.flows), (at.link_groups, at.links)):
-            for group in groups:
-                for j, z in enumerate(group.own):
-                    first = group.states + j * group.size
-                    for n, i in enumerate(group.members, first):
-                        initial[n] = specs[i].initial[plain(z)]
+        for g in at.every_group:
+            for j, z in enumerate(g.own):
+                first = g.states + j * g.size
+                for n, spec in enumerate(g.specs, first):
+                    initial[n] = spec.initial[plain(z)]
         for l, link in enumerate(at.links, at.backlog):
             if link.law.queue is not None:
                 initial[l] = link.initial[plain(link.law.queue)] * link.capacity
         state.y[: at.n_states] = initial
-        for i, rate in self.rates_before.items():
+        for i, rate in rates_before.items():
             state.pattern_rate[i] = state.signals[s.UNOISE * len(at.flows) + i] = rate
         for i, f in enumerate(at.flows):
             if f.intervals and f.intervals[0][0] < 0.0:
@@ -266,14 +293,11 @@ class Workspace(Arrays):
         key : str
             Name of the parameter or state.
         """
-        at = self.at
-        groups = at.groups if owner == "flow" else at.link_groups
-        names = [spec.name for spec in (at.flows if owner == "flow" else at.links)]
-        i = names.index(name)
-        for g in groups:
+        for g in (g for g in self.at.every_group if g.kind == owner):
+            of = [spec.name for spec in g.specs]
             own = [plain(z) for z in (g.law.params if what == "parameter" else g.own)]
-            if i in g.members and key in own:
-                n = own.index(key) * g.size + g.members.index(i)
+            if name in of and key in own:
+                n = own.index(key) * g.size + of.index(name)
                 if what == "parameter":
                     return [self.state.start("parameters") + g.parameters + n]
                 return [self.state.start(array) + g.states + n for array in ("initial", "y")]

@@ -217,7 +217,7 @@ def state_of(S: Shape) -> State:
     }
     filled: dict[str, Any] = {name: np.concatenate([[], *of]) for name, of in parts.items()}
     filled |= {f"{name}_start": _starts([len(one) for one in of]) for name, of in parts.items()}
-    return State.of(
+    values = dict(
         n_flows=F, n_links=L, n_unknowns=n, first_state=F + 2 * L, first_link_state=first[F],
         n_told=gives[-1], shake=0.0, law=S.law, first=first[:owners], count=k, par_start=par,
         gives=gives[:-1], slopes=gives[:-1] + values, width=width,
@@ -225,6 +225,6 @@ def state_of(S: Shape) -> State:
         queued=S.queued, hears=S.hears, drops=S.drops, offers=S.offers,
         owner=[*range(owners), *range(F, owners), *np.repeat(range(owners), k)],
         is_rate=[*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(S.states[F:]))],
-        inputs=[t.inputs for t in tapes], **filled,
-        **{name: np.zeros(count) for name, count in empty.items()},
+        inputs=[t.inputs for t in tapes], **filled, **empty,
     )  # fmt: skip
+    return State.of(values)
