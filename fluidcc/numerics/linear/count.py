@@ -118,9 +118,9 @@ def count_right(of: Search) -> RootCount:
     top = of.reach_right_of(0.0)
     problem, missing = "", 0
     for attempt in range(4):
-        if missing:
+        if missing > FEW or (missing and attempt > 1):
             of.add_along_axis(top)
-        if attempt > 1 or not (missing or (of.effort and not attempt)):
+        if attempt > 1 or not (missing > FEW or (of.effort and not attempt)):
             of.improve(6 + 4 * attempt + missing, reach=max(8.0 * attempt, 4.0 * missing))
         try:
             found = _compare(of, top, 1.0 + attempt)
