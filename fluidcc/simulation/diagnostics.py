@@ -181,13 +181,10 @@ def _of_laws(space: Workspace) -> Iterator[str]:
     """What laws themselves say makes a run doubtful."""
     found: dict[str, list[str]] = {}
     for group in space.at.groups:
-        for text, when in group.law.doubts.items():
-            last = {z: space.states_of(group, z)[:, -1] for z in group.own}
-            for n, i in enumerate(group.members):
-                known = dict(zip(group.law.params, space.flow_parameters(i).tolist(), strict=True))
-                known |= {z: float(values[n]) for z, values in last.items()}
-                if unfold(when).xreplace(known) > 0:
-                    found.setdefault(text, []).append(space.at.flows[i].name)
+        for text, when in group.specs[0].law.doubts.items():
+            for n, flow in enumerate(group.specs):
+                if unfold(when).xreplace(space.known(group, n, -1)) > 0:
+                    found.setdefault(text, []).append(flow.name)
     for text, flows in found.items():
         more = f" (and so {len(flows) - 1} more)" if flows[1:] else ""
         yield f"flow {flows[0]!r}{more} {text}"
@@ -195,7 +192,7 @@ def _of_laws(space: Workspace) -> Iterator[str]:
 
 def looks_at_samples(at: Layout) -> bool:
     """Whether what makes a run doubtful depends on its samples."""
-    laws, losing = [g.law for g in at.groups], _may_lose(at)
+    laws, losing = [g.specs[0].law for g in at.groups], _may_lose(at)
     return any(
         law.doubts
         or window(law)
@@ -315,13 +312,10 @@ def _threshold(space: Workspace, group: Group, n: int, trip: NDArray[np.float64]
     """Queueing delay above which member `n` backs off [s], where the round trip of the later half
     is largest.
     """
-    i = group.members[n]
-    law = space.at.flows[i].law
-    back = float(space.state.return_delay[space.at.flow_class[i]])
+    back = float(space.state.return_delay[space.at.flow_class[group.members[n]]])
     k = len(trip) // 2 + int(np.argmax(trip[len(trip) // 2 :]))
-    known = dict(zip(law.params, space.flow_parameters(i).tolist(), strict=True))
-    known |= {z: float(space.states_of(group, z)[n, k]) for z in group.own}
-    return float(unfold(law.threshold).xreplace({**known, e: float(trip[k]) - back, e_b: back}))
+    known = {**space.known(group, n, k), e: float(trip[k]) - back, e_b: back}
+    return float(unfold(group.specs[n].law.threshold).xreplace(known))
 
 
 def _keepers(law: Law) -> Iterator[Symbol]:

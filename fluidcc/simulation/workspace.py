@@ -320,12 +320,17 @@ class Workspace:
         links = len(self.at.flows) + s.SCLASSROWS * len(self.at.classes)
         return self.rows(links + s.SLINKROWS * len(self.at.links) + first, count)
 
-    def states_of(self, group: Group, z: Symbol) -> NDArray[np.float64]:
-        """Samples of a state of the members of a group (members, times)."""
-        first = group.states + group.own.index(z) * group.size
-        rows = self.state_rows(first, group.size)
+    def states_of(self, group: Group, z: Symbol, of: Any = slice(None)) -> NDArray[np.float64]:
+        """Samples of a state of the members of a group (members, times), or of some of them."""
+        rows = self.state_rows(group.states + group.own.index(z) * group.size, group.size)[of]
         # A state held at 0 leaves it along a polynomial, which rounding may start below.
         return np.maximum(rows, 0.0) if group.law.lower.get(z) == 0 else rows
+
+    def known(self, group: Group, n: int, k: int) -> dict[Symbol, float]:
+        """Parameters of member `n` of a group of flows, and its states at sample `k`."""
+        values = self.flow_parameters(group.members[n]).tolist()
+        states = {z: float(self.states_of(group, z, n)[k]) for z in group.own}
+        return dict(zip(group.law.params, values, strict=True)) | states
 
     def rate(self, i: int) -> NDArray[np.float64]:
         """Samples of the sending rate of flow `i` [bit/s]."""
