@@ -242,7 +242,7 @@ def verdicts_at(rest: Equilibria, *, roots: bool = True, margins: bool = True) -
     >>> from fluidcc.analysis.stability import verdicts_at
     >>> from fluidcc.equilibria.many import equilibria
     >>> from fluidcc.network.parameters import Parameters
-    >>> from fluidcc.sweeps.targets import find_target
+    >>> from fluidcc.sweeps.axes import find_target
     >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
     >>> eta = {"eta": find_target(net, "eta")}
     >>> found = verdicts_at(equilibria(Parameters.of(net, eta, {"eta": [0.4, 0.8, 3.0]})))

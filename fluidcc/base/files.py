@@ -89,7 +89,7 @@ def check_new(
     is_zarr = file.suffix.lower() == ".zarr" and any(
         (file / n).is_file() for n in (".zgroup", "zarr.json")
     )
-    if file.is_dir() and (not is_zarr or (file / "sweep.json").is_file()):
+    if file.is_dir() and (not is_zarr or (file / "sweep.lock").is_file()):
         kind = "the store of a sweep" if is_zarr else "a folder of something else"
         raise InvalidInput(f"{name}: this is {kind}; give another name")
 

@@ -166,7 +166,7 @@ def equilibria(given: Parameters, at: float | str = math.inf) -> Equilibria:
     >>> import fluidcc as fc
     >>> from fluidcc.equilibria.many import equilibria
     >>> from fluidcc.network.parameters import Parameters
-    >>> from fluidcc.sweeps.targets import find_target
+    >>> from fluidcc.sweeps.axes import find_target
     >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
     >>> beta = {"beta": find_target(net, "beta")}
     >>> many = equilibria(Parameters.of(net, beta, {"beta": [0.01, 0.1, 0.2]}))

@@ -22,7 +22,7 @@ from fluidcc.network.scenarios import Scenario
 from fluidcc.network.specs import PACKET
 from fluidcc.network.topologies import dumbbell
 from fluidcc.plotting.common import scaled
-from fluidcc.sweeps.targets import FLOW, LINK
+from fluidcc.sweeps.axes import FLOW, LINK
 from fluidcc.symbols import plain
 
 ROOMS = {"links": links, "flows": sources}

@@ -26,11 +26,10 @@ from fluidcc.simulation.simulate import (
     _positive,
     _sample_times,
 )
+from fluidcc.sweeps.axes import Grid, make_grid, rebuilt
 from fluidcc.sweeps.execute import Execution, run
-from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import OF_RUNS, find_measures
 from fluidcc.sweeps.refine import Refine, refined
-from fluidcc.sweeps.targets import find_targets, rebuilt
 from fluidcc.sweeps.task import Task, empty_piece, labelled
 from fluidcc.symbols import plain, unfold
 
@@ -134,7 +133,7 @@ def sweep(
     (('beta', 'capacity', 'flow'), 2)
     """
     task = make_task(model, grid, measure, until, window, options)
-    _ask_for_units(task.targets, grid)
+    _ask_for_units(task.grid.targets, grid)
     began = perf_counter()
     how = Execution(executor, workers, store, progress, chunk)
     if refine is None:
@@ -199,26 +198,23 @@ def make_task(
             raise InvalidCall(
                 "the measure is missing; give a name such as 'mean_rate', or a function of a point"
             )
-        targets = find_targets(net, given)
-        packets = {name: size for name, t in targets.items() if (size := t.packet(net)) is not None}
-        grid = make_grid(given, {name: t.unit for name, t in targets.items() if t.unit}, packets)
-        _check_values(net, grid, targets)
-    elif callable(model):
-        targets, grid = {}, make_grid(given, {})
-    else:
+    elif not callable(model):
         ready = f", such as fluidcc.Scenario.load({model!r})" if isinstance(model, str) else ""
         raise InvalidInput(
             f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a "
             "point"
         )
+    grid = make_grid(given, net)
+    if net is not None:
+        _check_values(net, grid)
     _check_use(asked, {m.kind for m in measures})
     trajectories = any(m.kind == "trajectory" for m in measures)
     if trajectories and net is not None and end is None and "until" not in grid.names:
         raise InvalidInput(
             "trajectories are measured, but their end is not known; give until=, such as '60 s'"
         )
-    chosen["engine"] = _engine(chosen.get("engine"), net, grid, targets)
-    return Task(model if net is None else net, grid, targets, measures, chosen)
+    chosen["engine"] = _engine(chosen.get("engine"), net, grid)
+    return Task(model if net is None else net, grid, measures, chosen)
 
 
 def _check_use(given: Mapping[str, Any], kinds: set[str]) -> None:
@@ -234,9 +230,7 @@ def _check_use(given: Mapping[str, Any], kinds: set[str]) -> None:
             raise InvalidInput(f"{name} is of runs, and no measure here is of one; leave it out")
 
 
-def _engine(
-    given: str | None, net: Network | None, grid: Grid, targets: Mapping[str, Target]
-) -> str:
+def _engine(given: str | None, net: Network | None, grid: Grid) -> str:
     """The same on every machine, whatever has been compiled there before, since results differ in
     their last bits.
 
@@ -244,7 +238,7 @@ def _engine(
     """
     if given not in (None, "auto"):
         return str(given)
-    alike = not any(target.structural for target in targets.values())
+    alike = not any(target.structural for target in grid.targets.values())
     return (
         "fused"
         if net is not None and grid.size >= WORTH and alike and fits(lay_out(net))
@@ -252,11 +246,12 @@ def _engine(
     )
 
 
-def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> None:
+def _check_values(net: Network, grid: Grid) -> None:
     """Refuse a value that no point can take, before anything is computed.
 
     Numbers that can be taken are those between two bounds, so the least and the greatest are tried.
     """
+    targets = grid.targets
     moved = any(t.key in ("delay", "access_delay") for t in targets.values())
     for axis in grid.axes:
         target, what = targets[axis.name], f"axis {axis.name!r} of the grid"

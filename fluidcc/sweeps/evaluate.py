@@ -22,10 +22,9 @@ from fluidcc.base.errors import FluidccError, InvalidInput, SweepFailed, Unsuppo
 from fluidcc.base.progress import look
 from fluidcc.equilibria.many import Equilibria, equilibria
 from fluidcc.network import Network
-from fluidcc.sweeps.grid import combinations
+from fluidcc.sweeps.axes import combinations, rebuilt
 from fluidcc.sweeps.measures import STABILITY, Measure, Point, Value, refuse_taken
-from fluidcc.sweeps.targets import rebuilt
-from fluidcc.sweeps.task import Piece, Points, Task, Variable, empty_piece, reason
+from fluidcc.sweeps.task import Piece, Points, Task, Variable, empty_piece, in_words, reason
 from fluidcc.sweeps.trajectories import runs_together, trajectories_of
 
 BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
@@ -125,14 +124,14 @@ def _steady(
     task: Task, points: NDArray[np.int64], measures: Sequence[Measure], into: Piece
 ) -> list[int]:
     """Put in equilibria and verdicts of some points; return those left for one by one, by row."""
-    numeric = [task.targets[axis.name].numeric for axis in task.grid.axes]
+    numeric = [target.numeric for target in task.grid.targets.values()]
     numbers, others = np.flatnonzero(numeric).tolist(), np.flatnonzero(np.invert(numeric)).tolist()
     positions, left = task.grid.places(points), list[int]()
     model: Any = task.model
     for combination, members in combinations(positions[others]):
         values = task.grid.values(others, combination)
         try:
-            net = rebuilt(model, {axis: task.targets[axis] for axis in values}, values)
+            net = rebuilt(model, {axis: task.grid.targets[axis] for axis in values}, values)
         except FluidccError:  # which each point then says
             left += members.tolist()
             continue
@@ -191,7 +190,7 @@ def with_schema(task: Task) -> Task:
     swept, numbers = isinstance(model, Network), task.probes()
     schema: dict[str, Variable] = {}
     if swept:  # the first one has the flows of all
-        counts = {axis: t for axis, t in task.targets.items() if t.kind == "count"}
+        counts = {axis: t for axis, t in task.grid.targets.items() if t.kind == "count"}
         net = rebuilt(model, counts, task.grid.point(numbers[0]))
         forms = {m.name: m.form(net) for m in task.measures}
         schema = {name: Variable.of(form) for name, form in forms.items() if form is not None}
@@ -222,11 +221,6 @@ def with_schema(task: Task) -> Task:
             )
     ordered = [m.name for m in task.measures if m.name in schema]
     return replace(task, schema={name: schema[name] for name in dict.fromkeys((*ordered, *schema))})
-
-
-def in_words(failed: Mapping[str, str]) -> str:
-    """Return why measures failed, by name, as one text."""
-    return "; ".join(f"{name}: {why}" if name else why for name, why in failed.items())
 
 
 def _widened(task: Task, schema: Mapping[str, Variable]) -> dict[str, Variable]:

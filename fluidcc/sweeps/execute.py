@@ -13,12 +13,11 @@ import math
 import os
 import pickle
 import platform
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -27,11 +26,11 @@ from typing import Any
 import numpy as np
 
 from fluidcc.base.arguments import flag, shown, whole
-from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
+from fluidcc.base.errors import InvalidInput, SweepFailed
 from fluidcc.base.extras import installed, need
 from fluidcc.base.files import check_local
 from fluidcc.base.progress import Progress, unless
-from fluidcc.sweeps.evaluate import evaluate, found_together, in_words, with_schema
+from fluidcc.sweeps.evaluate import evaluate, found_together, with_schema
 from fluidcc.sweeps.store import Store, identity, versions
 from fluidcc.sweeps.task import Piece, Points, Task, empty_piece, reason
 
@@ -43,14 +42,11 @@ WORTH_WORKERS = 1.0  # seconds of work in all that are worth starting workers
 WORTH_PROCESSES = 20.0  # and processes for what threads do too, if less well
 CHUNK_SECONDS = 0.5  # of work: sending a chunk costs little, and little is lost with it
 MIN_CHUNKS = 4  # for each worker
-# on a cluster a chunk may be longer, where each worker gets that many
-CLUSTER_SECONDS, CLUSTER_CHUNKS = 5.0, 100
 # seconds that a chunk costs the scheduler of a cluster, half of whose time is for that
 SENDING = 5e-3
 CHUNKS_AHEAD = 2  # sent to each worker: one that runs, and one for when it ends
 MOST_DEATHS = 2  # of workers that had a point: then it has failed
 MOST_TASKS = 4  # that a worker keeps
-PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
 MOST_WORKERS = 10_000  # more threads or processes than any machine has room for
 BAR = (
     "{l_bar}{bar}| {n:.0f} of {total:.0f} points "
@@ -115,8 +111,8 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
         chosen = None if len(points) == task.grid.size else np.asarray(points)
         kept = Store(Path(how.store) / folder, identity(task, chosen))
     with nullcontext() if kept is None else closing(kept):
-        if kept is not None and kept.begun:
-            task = replace(task, schema=kept.schema)
+        if kept is not None and kept.header is not None:
+            task = replace(task, schema=kept.header.schema)
             found, done = kept.read()
         else:
             task = with_schema(task) if first else task
@@ -131,8 +127,8 @@ def _compute(
     task: Task, how: Execution, points: Points, found: Piece, done: set[int], kept: Store | None
 ) -> None:
     """Put the results of all chunks but those that are done into `found`, and into the store."""
-    size, begun = len(points), kept is not None and kept.begun
-    chunk = kept.chunk if kept is not None and begun else how.chunk or 0
+    size, begun = len(points), kept is not None and kept.header is not None
+    chunk = kept.header.chunk if kept is not None and kept.header is not None else how.chunk or 0
     jobs = [job for n, job in enumerate(_jobs(size, chunk or size)) if n not in done]
     if not jobs:
         return
@@ -142,7 +138,7 @@ def _compute(
         workers, cost = stack.enter_context(make_workers(how.executor or "serial", how, task)), 0.0
         if how.executor is None or not chunk:
             count, cost = timed(workers.one, points, jobs[0], found)
-            if not begun and _is_nothing(found.part(0, count)):
+            if not begun and found.part(0, count).nothing():
                 _require_one(workers.one(np.array(task.probes())))
             jobs[0] = jobs[0][count:]
             left -= count
@@ -150,7 +146,7 @@ def _compute(
         if how.executor is None and how.workers != 1 and cost * left >= WORTH_WORKERS:
             workers = stack.enter_context(make_workers(best_executor(task, cost * left), how, task))
         if not chunk:
-            span = seconds_in_a_chunk(cost * left, workers.count, workers.present is not None)
+            span = seconds_in_a_chunk(cost * left, workers.count, workers.client is not None)
             chunk = max(size - left, math.ceil(span / cost))
             jobs = [range(max(job.start, size - left), job.stop) for job in _jobs(size, chunk)]
         if kept is not None and not begun:
@@ -180,17 +176,11 @@ def _jobs(size: int, chunk: int) -> list[range]:
     return [range(first, min(first + chunk, size)) for first in range(0, size, chunk)]
 
 
-def _is_nothing(piece: Piece) -> bool:
-    """Whether all measures failed at all points."""
-    values = piece.values.values()
-    return len(piece.errors) == len(piece) and all(np.isnan(v).all() for v in values)
-
-
 def _require_one(piece: Piece) -> None:
-    if _is_nothing(piece):
+    if piece.nothing():
         raise SweepFailed(
             f"none of {len(piece)} points could be measured; the first says: "
-            f"{in_words(piece.errors[min(piece.errors)])}"
+            f"{piece.values['error'][0]}"
         )
 
 
@@ -232,10 +222,7 @@ def seconds_in_a_chunk(seconds: float, workers: int, cluster: bool = False) -> f
         Whether one scheduler serves all workers: it is then to be busy for half of the time at
         most.
     """
-    span = CHUNK_SECONDS
-    if cluster:
-        longer = min(seconds / (CLUSTER_CHUNKS * workers), CLUSTER_SECONDS)
-        span = max(span, longer, 2 * SENDING * workers)
+    span = max(CHUNK_SECONDS, 2 * SENDING * workers if cluster else 0.0)
     return min(span, seconds / (MIN_CHUNKS * workers))
 
 
@@ -257,8 +244,8 @@ class Workers:
         Whether to shut the executor down at the end.
     apart : bool
         Whether workers are other processes, to which the task is sent.
-    present : callable, optional
-        Of a cluster, number of workers that are there now; None when its scheduler is gone.
+    client : optional
+        Of Dask, where they are those of a cluster.
     """
 
     task: Task
@@ -266,7 +253,7 @@ class Workers:
     count: int = 1
     own: bool = False
     apart: bool = False
-    present: Callable[[], int | None] | None = None
+    client: Any = None
 
     def __post_init__(self) -> None:
         self._executor: Any = None
@@ -275,8 +262,9 @@ class Workers:
         self._work: Callable[[Points], Piece] = partial(unless, self._stop, evaluate, self.task)
         if self.apart:
             cloudpickle = need("cloudpickle", "cluster", "a sweep in other processes")
-            sent = cloudpickle.dumps(self.task)
-            self._work = partial(_evaluated, self.task.token, sent, versions())
+            self._work = partial(
+                _evaluated, cloudpickle.dumps(self.task), tuple(versions().items())
+            )
 
     def __enter__(self) -> Workers:
         return self
@@ -309,7 +297,7 @@ class Workers:
                 self._out[self._submit(points[job.start : job.stop])] = job
             if not self._out:
                 return
-            future = self._next()
+            future = wait(self._out, return_when=FIRST_COMPLETED).done.pop()
             job = self._out.pop(future)
             found.put(job, self._piece(points[job.start : job.stop], future))
             yield job
@@ -330,10 +318,14 @@ class Workers:
         try:
             return (future or self._submit(points)).result()
         except BaseException as error:
-            if not _is_loss(error):
+            if not any(kind.__name__ in LOST for kind in type(error).__mro__):
                 raise
             why = reason(error)
-        self._still_there()
+        if self.client is not None and self.client.status != "running":
+            raise SweepFailed(
+                "the Dask scheduler is gone; start it and its workers again, and repeat the call "
+                "(with store= it resumes)"
+            )
         count, deaths = len(points), deaths + 1
         piece = empty_piece(self.task.schema, count)
         if count == 1 and deaths >= MOST_DEATHS:
@@ -342,35 +334,6 @@ class Workers:
         for rows in _jobs(count, math.ceil(count / 2)):
             piece.put(rows, self._piece(points[rows.start : rows.stop], None, deaths))
         return piece
-
-    def _next(self) -> Future[Piece]:
-        """The next future that ends. While none does, see whether the cluster is still there."""
-        warned = False
-        while True:
-            if ended := wait(self._out, PATIENCE if self.present else None, FIRST_COMPLETED).done:
-                return ended.pop()
-            if self._still_there() == 0 and not warned:
-                text = (
-                    "the Dask cluster has no workers now; the sweep waits until one is started "
-                    "(dask worker)"
-                )
-                warnings.warn(text, FluidccWarning, stacklevel=2)
-                warned = True
-
-    def _still_there(self) -> int:
-        """Number of workers, or 1 where that is no question."""
-        count = 1 if self.present is None else self.present()
-        if count is None:
-            raise SweepFailed(
-                "the Dask scheduler is gone; start it and its workers again, and repeat the call "
-                "(with store= it resumes)"
-            )
-        return count
-
-
-def _is_loss(error: BaseException) -> bool:
-    """Whether an error says that a worker has died."""
-    return any(kind.__name__ in LOST for kind in type(error).__mro__)
 
 
 def make_workers(executor: Any, how: Execution, task: Task) -> Workers:
@@ -394,9 +357,8 @@ def make_workers(executor: Any, how: Execution, task: Task) -> Workers:
         )
         return Workers(task, make, count, apart=True)
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
-        present = partial(_workers_of, executor)
         make = partial(executor.get_executor, pure=False)
-        return Workers(task, make, how.workers or _checked(executor), apart=True, present=present)
+        return Workers(task, make, how.workers or _checked(executor), apart=True, client=executor)
     if not callable(getattr(executor, "submit", None)):
         text = isinstance(executor, str)
         client = f", here distributed.Client({executor!r})" if text and "://" in executor else ""
@@ -413,19 +375,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# --- a cluster ------------------------------------------------------------------------------------
-
-
-def _workers_of(client: Any) -> int | None:
-    """Number of workers of a Dask client's cluster; None if its scheduler is gone."""
-    try:
-        return sum(client.nthreads().values()) if client.status == "running" else None
-    except BaseException as error:
-        if not isinstance(error, OSError | TimeoutError | RuntimeError) and not _is_loss(error):
-            raise
-        return None
-
-
 def _checked(client: Any) -> int:
     """Number of workers of a Dask client's cluster, each of which can import fluidcc: one that
     cannot would die of its first chunk.
@@ -435,15 +384,10 @@ def _checked(client: Any) -> int:
     InvalidInput
         If there are none, or one cannot.
     """
-    count = _workers_of(client)
-    if count is None:
+    if client.status != "running":
         raise InvalidInput(
             f"executor is {client!r}, which is not connected to a scheduler; make a new "
             "distributed.Client"
-        )
-    if not count:
-        raise InvalidInput(
-            f"the Dask client {client.scheduler.address} has no workers; start dask worker first"
         )
 
     # inside, so that it is sent as it is, and not by its module's name
@@ -453,6 +397,10 @@ def _checked(client: Any) -> int:
         return find_spec("fluidcc") is None
 
     answers = client.run(lacks_fluidcc, on_error="return")
+    if not answers:
+        raise InvalidInput(
+            f"the Dask client {client.scheduler.address} has no workers; start dask worker first"
+        )
     without = sorted(worker for worker, answer in answers.items() if answer is True)
     if without:
         raise InvalidInput(
@@ -460,34 +408,32 @@ def _checked(client: Any) -> int:
             f"fluidcc{f', nor can {len(without) - 1} more' if without[1:] else ''}; install it for "
             "the Python that 'dask worker' runs with, and start the workers again"
         )
-    return count
+    return sum(client.nthreads().values())
 
 
 # --- in other processes ---------------------------------------------------------------------------
 
 
-_tasks: dict[str, Task] = {}  # of this process: a task is read once, since that takes milliseconds
+def _evaluated(pickled: bytes, wanted: tuple[tuple[str, str], ...], points: Points) -> Piece:
+    """Results of some points, in a worker."""
+    return evaluate(_read(pickled, wanted), points)
 
 
-def _evaluated(token: str, pickled: bytes, wanted: dict[str, str], points: Points) -> Piece:
-    """Results of some points, in a worker.
+@lru_cache(MOST_TASKS)  # reading takes milliseconds
+def _read(pickled: bytes, wanted: tuple[tuple[str, str], ...]) -> Task:
+    """The task that was sent to this worker.
 
     Raises
     ------
     InvalidInput
         If this worker has other versions than the sweep, with which results may differ.
     """
-    task = _tasks.get(token)
-    if task is None:
-        here = versions()
-        for what in [k for k, v in wanted.items() if here[k] != v and k != "processor"]:
-            raise InvalidInput(
-                f"a worker on {platform.node()} has {what} {here[what]}, and the sweep "
-                f"{wanted[what]}, with which results may differ; install the same on all machines "
-                "and start the workers again"
-            )
-        task = pickle.loads(pickled)
-        while len(_tasks) >= MOST_TASKS:
-            _tasks.pop(next(iter(_tasks)), None)
-        _tasks[token] = task
-    return evaluate(task, points)
+    here = versions()
+    for what in [k for k, v in wanted if here[k] != v and k != "processor"]:
+        raise InvalidInput(
+            f"a worker on {platform.node()} has {what} {here[what]}, and the sweep "
+            f"{dict(wanted)[what]}, with which results may differ; install the same on all "
+            "machines and start the workers again"
+        )
+    task: Task = pickle.loads(pickled)
+    return task

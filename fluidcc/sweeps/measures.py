@@ -70,7 +70,11 @@ OF_RUNS = {
     n: p.default for n, p in inspect.signature(simulate).parameters.items()
     if n not in ("net", "until", "progress", "t_eval")
 }  # fmt: skip
-TOLD = ("error", "warning")  # variables of results: why points failed, and why they are doubtful
+# variables of results that are texts: what they say of a point
+TOLD = {
+    "error": "why the point could not be measured",
+    "warning": "what makes its results doubtful",
+}
 
 
 # --- points ---------------------------------------------------------------------------------------

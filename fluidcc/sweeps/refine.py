@@ -10,13 +10,14 @@ boundary, is not seen: choose `step` by the smallest feature that matters.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
@@ -94,27 +95,26 @@ def refined(task: Task, how: str | Sequence[str] | Refine, run: Run) -> xr.Datas
     while step:
         work.level(step)
         step //= 2
-    while work.settle():
-        pass
+    while np.any(doubtful := work.at_the_boundary() & ~work.measured):
+        work.measure(doubtful)
     return work.dataset()
 
 
 class _Refinement:
-    """What is known so far: by verdict 1, 0, and -1 for unknown; whether measured; all results."""
+    """What is known so far, over the axes of the grid: by verdict 1, 0, and -1 for unknown; whether
+    measured; all results.
+    """
 
     def __init__(self, task: Task, how: Refine, run: Run) -> None:
-        self.task, self.how, self._run = task, how, run
-        self.shape = task.grid.shape
-        self.verdict = np.full((len(how.verdicts), task.grid.size), -1, dtype=np.int8)
-        self.measured = np.zeros(task.grid.size, dtype=bool)
+        self.task, self.verdicts, self._run = task, how.verdicts, run
+        self.verdict = np.full((len(how.verdicts), *task.grid.shape), -1, dtype=np.int8)
+        self.measured = np.zeros(task.grid.shape, dtype=bool)
         self._whole: Piece | None = None
         self._parts = 0
-        self._mixed: set[tuple[tuple[int, int], ...]] | None = None
 
-    def measure(self, points: NDArray[np.int64]) -> None:
-        """Measure those points that are not yet."""
-        points = np.unique(points)
-        points = points[~self.measured[points]]
+    def measure(self, these: NDArray[np.bool_]) -> None:
+        """Measure some points."""
+        points = np.flatnonzero(these)
         if not len(points):
             return
         self.task, piece = self._run(self.task, points=points, folder=f"part{self._parts}")
@@ -123,14 +123,14 @@ class _Refinement:
         if self._whole is None:
             self._whole = empty_piece(self.task.schema, self.task.grid.size)
         self._whole.put(points, piece)
-        for k, name in enumerate(self.how.verdicts):
+        for verdict, name in zip(self.verdict, self.verdicts, strict=True):
             found = piece.values[name]
-            self.verdict[k, points] = np.where(np.isnan(found), -1, found != 0)
-        self.measured[points] = True
+            verdict.ravel()[points] = np.where(np.isnan(found), -1, found != 0)
+        self.measured.ravel()[points] = True
 
     def _check(self) -> None:
         schema = self.task.schema
-        for name in self.how.verdicts:
+        for name in self.verdicts:
             if name not in schema:
                 raise UnknownName(
                     f"refine is {name!r}, which is not measured; {near(name, schema)}"
@@ -142,63 +142,45 @@ class _Refinement:
                 )
 
     def level(self, step: int) -> None:
-        """Measure the corners of the cells of this size in doubt; fill those that are not."""
-        cells = list(self._cells(step))
-        corners = [
-            np.ravel_multi_index(c, self.shape) for cell in cells for c in itertools.product(*cell)
-        ]
-        self.measure(np.array(corners, dtype=np.int64))
-        self._mixed = set()
-        view = self.verdict.reshape(-1, *self.shape)
-        for cell in cells:
-            corner = np.ix_(*cell)
-            inside = tuple(slice(low, high + 1) for low, high in cell)
-            for one in view:
-                found = one[corner]
-                if found.min() < 0 or found.min() < found.max():
-                    self._mixed.add(cell)
-                else:
-                    one[inside] = np.where(one[inside] < 0, found.min(), one[inside])
+        """Measure the corners of cells of this size where a verdict is unknown; fill the cells
+        whose corners agree.
+        """
+        edges = [np.array([*range(0, n - 1, step), n - 1]) for n in self.measured.shape]
+        corners = np.zeros_like(self.measured)
+        corners[np.ix_(*edges)] = True
+        self.measure(corners & ~self.measured & np.any(self.verdict < 0, axis=0))
+        cells = [np.maximum(np.arange(n) - 1, 0) // step for n in self.measured.shape]
+        for verdict in self.verdict:
+            low = high = verdict[np.ix_(*edges)]
+            for axis in range(low.ndim):
+                low, high = _pairs(np.minimum, low, axis), _pairs(np.maximum, high, axis)
+            inside = np.where(low == high, low, -1)[np.ix_(*cells)]
+            unknown = (verdict < 0) & ~self.measured
+            verdict[unknown] = inside[unknown]
 
-    def _cells(self, step: int) -> Iterator[tuple[tuple[int, int], ...]]:
-        """Cells of this size inside those that were in doubt, as (low, high) along each axis."""
-        if self._mixed is None:
-            yield from itertools.product(*(list(_halves(0, n - 1, step)) for n in self.shape))
-            return
-        for cell in self._mixed:
-            yield from itertools.product(*(list(_halves(low, high, step)) for low, high in cell))
-
-    def settle(self) -> bool:
-        """Measure neighbours of different verdicts; whether there were such that had not been."""
-        doubtful = np.zeros(self.shape, dtype=bool)
-        for view in self.verdict.reshape(-1, *self.shape):
-            for axis in range(len(self.shape)):
-                along, marks = np.moveaxis(view, axis, 0), np.moveaxis(doubtful, axis, 0)
-                differ = along[:-1] != along[1:]
-                marks[:-1] |= differ
-                marks[1:] |= differ
-        todo = np.flatnonzero(doubtful.ravel() & ~self.measured)
-        self.measure(todo)
-        return len(todo) > 0
+    def at_the_boundary(self) -> NDArray[np.bool_]:
+        """Return which points have a neighbour with another verdict."""
+        near = ndimage.generate_binary_structure(self.measured.ndim, 1)
+        edge = partial(ndimage.morphological_gradient, footprint=near, mode="nearest")
+        return np.any([edge(verdict) > 0 for verdict in self.verdict], axis=0)
 
     def dataset(self) -> xr.Dataset:
         """All results; the verdicts of points that were not measured are inferred."""
         assert self._whole is not None
-        for name, verdict in zip(self.how.verdicts, self.verdict, strict=True):
-            self._whole.values[name] = np.where(verdict < 0, np.nan, verdict.astype(float))
+        for name, verdict in zip(self.verdicts, self.verdict, strict=True):
+            self._whole.values[name] = np.where(verdict < 0, np.nan, verdict).ravel()
         data = labelled(self.task.grid, self.task.schema, self._whole)
-        inferred = " and ".join(self.how.verdicts)
+        inferred = " and ".join(self.verdicts)
         about = {
             "long_name": f"whether the point was measured; {inferred} inferred where it was not"
         }
-        data["measured"] = (self.task.grid.names, self.measured.reshape(self.shape), about)
+        data["measured"] = (self.task.grid.names, self.measured, about)
         data.attrs["measured"] = int(self.measured.sum())
         return data
 
 
-def _halves(low: int, high: int, step: int) -> Iterator[tuple[int, int]]:
-    """Neighbouring positions from low to high at distances of at most `step`, in pairs; one pair if
-    there is one.
-    """
-    places: list[Any] = [*range(low, high, step), high]
-    yield from itertools.pairwise(places) if len(places) > 1 else [(low, low)]
+def _pairs(function: Any, values: NDArray[np.int8], axis: int) -> NDArray[np.int8]:
+    """A function of all neighbours along an axis; of a single value with itself."""
+    along = np.moveaxis(values, axis, 0)
+    found = function(along[:-1], along[1:]) if len(along) > 1 else along
+    return np.moveaxis(found, 0, axis)

@@ -1,28 +1,27 @@
 """Checkpoints: finished chunks on disk, so that a killed sweep resumes.
 
-The store is a Zarr group, one array (points, ...) for each variable, in chunks of as many points as
-the sweep's. Last of all that belongs to a chunk, a file ``chunks/<number>.json`` appears, at once
-and whole, with the reasons of the points that failed, the warnings of those that are doubtful, and
-a digest of all. A chunk without it, or whose values are not those of the digest, is computed again.
-A store whose frame is damaged (``sweep.json``, or what Zarr says of an array) is refused.
+The store is a Zarr group, which can be read while the sweep runs: one array (point, ...) for each
+variable, and for the texts ``error`` and ``warning``, in chunks of as many points as the sweep's.
+Last of all that belongs to a chunk, its digest is written into the array ``digest``. A chunk whose
+values are not those of its digest is computed again. What the sweep is stands in the attribute
+``sweep`` of the group, which is written when all arrays are there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import math
 import platform
 import re
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from fluidcc.base import version
@@ -31,34 +30,30 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.files import present, told_by_system
 from fluidcc.laws import Law
 from fluidcc.network import Network
+from fluidcc.sweeps.measures import TOLD
 from fluidcc.sweeps.task import Piece, Task, Variable, empty_piece
 from fluidcc.symbols import plain
-
-T = TypeVar("T")
 
 # parts of the package on which no result depends
 IRRELEVANT = ("base/progress.py", "cli", "network/drawing.py", "plotting")
 LOCK = "sweep.lock"
-RESERVED = ("chunks", LOCK, "sweep.json", "zarr.json")  # names in a store that are no variables
+DIGEST = "digest"  # of the results of each chunk; 0 where there are none
+RESERVED = (LOCK, DIGEST, "zarr.json")  # names in a store that are no variables
 
 
 class Header(msgspec.Struct):
-    """``sweep.json``: what the store is of, and its form."""
+    """The attribute ``sweep``: what the store is of, and its form."""
 
     identity: dict[str, Any]
     size: Annotated[int, msgspec.Meta(ge=1)]
     chunk: Annotated[int, msgspec.Meta(ge=1)]
     schema: Annotated[dict[str, Variable], msgspec.Meta(min_length=1)]
 
-
-class ChunkNote(msgspec.Struct):
-    """``chunks/<number>.json``: what belongs to a chunk besides its values; its points count from
-    its first.
-    """
-
-    errors: dict[int, dict[str, str]]
-    doubts: dict[int, list[str]]
-    digest: str
+    def arrays(self) -> dict[str, tuple[tuple[int, ...], Variable]]:
+        """Return the shape of each array, and the form of its elements along the first axis."""
+        points = self.schema | {name: Variable("str") for name in TOLD}
+        found = {name: ((self.size, *v.shape), v) for name, v in points.items()}
+        return found | {DIGEST: ((math.ceil(self.size / self.chunk),), Variable("uint64"))}
 
 
 class Store:
@@ -71,6 +66,11 @@ class Store:
     identity : mapping
         What the results depend on, as JSON: a store with another one is refused.
 
+    Attributes
+    ----------
+    header : Header, optional
+        What was begun here before.
+
     Raises
     ------
     InvalidInput
@@ -80,11 +80,10 @@ class Store:
 
     def __init__(self, path: str | Path, identity: Mapping[str, Any]) -> None:
         self.path = Path(path)
+        self.header: Header | None = None
         self._identity = json.loads(json.dumps(identity))
         self._lock: Any = None
         self._arrays: dict[str, Any] = {}
-        self.size, self.chunk = 0, 0
-        self.schema: dict[str, Variable] = {}
         try:
             names = {file.name for file in self.path.iterdir()} if present(self.path) else set()
         except NotADirectoryError:
@@ -93,46 +92,51 @@ class Store:
             raise InvalidInput(
                 f"store {shown(str(path))} cannot be read ({told_by_system(error)}); give another"
             ) from None
-        if not names:
-            return
-        begun = "sweep.json" in names
-        # with a lock alone it was killed while it was made, and begin() makes it anew
-        if not begun and ("chunks" in names or LOCK not in names):
+        if names and LOCK not in names:
             raise InvalidInput(
                 f"store {str(self.path)!r} holds something else than a sweep; give another name"
             )
+        if not names:
+            return
         self._hold()
         try:
-            self._open() if begun else None
+            self._open()
         except BaseException:
             self.close()
             raise
 
     def _open(self) -> None:
-        """Read the header, and open the arrays that it tells of."""
+        """Read the header and open the arrays, unless the sweep was killed before all were made."""
         import zarr
 
-        known = _read(self.path / "sweep.json", Header)
+        if not present(self.path / "zarr.json"):
+            return
+        place = self.path
+        try:
+            group = zarr.open_group(str(self.path), mode="r+")
+            if (found := group.attrs.get("sweep")) is None:
+                return
+            known = msgspec.convert(found, Header)
+            # or chunks of NaN alone would not be kept, of which the bits matter
+            with zarr.config.set({"array.write_empty_chunks": True}):
+                for name, (shape, _) in known.arrays().items():
+                    place = self.path / name
+                    array: Any = group[name]
+                    self._arrays[name] = array
+                    if array.shape != shape:
+                        raise ValueError(f"shape {array.shape}")
+        except Exception as error:  # of many classes, by what is damaged
+            raise InvalidInput(
+                f"{place} is damaged ({' '.join(str(error).split())}); delete the store, or give "
+                "another"
+            ) from None
         if changes := differences(known.identity, self._identity):
             more = f"; and {len(changes) - 5} more" if len(changes) > 5 else ""
             raise InvalidInput(
                 f"store {str(self.path)!r} belongs to another sweep: "
                 f"{'; '.join(changes[:5])}{more}. Give another store, or delete it"
             )
-        place = self.path / "chunks"
-        try:
-            place.mkdir(exist_ok=True)
-            for name, v in known.schema.items():
-                place = self.path / name
-                # or chunks of NaN alone would not be kept, of which the bits matter
-                with zarr.config.set({"array.write_empty_chunks": True}):
-                    array: Any = zarr.open_array(str(place), mode="r+")
-                if array.shape != (known.size, *v.shape) or str(array.dtype) != v.dtype:
-                    raise ValueError(f"shape {array.shape} of {array.dtype}")
-                self._arrays[name] = array
-        except Exception as error:  # of many classes, by what is damaged
-            raise InvalidInput(_damaged(place, error)) from None
-        self.size, self.chunk, self.schema = known.size, known.chunk, known.schema
+        self.header = known
 
     def _hold(self) -> None:
         """Keep others from writing into the store at the same time; the system lets go of it when
@@ -157,17 +161,8 @@ class Store:
                 f"store {str(self.path)!r} is in use by another sweep; wait, or give another"
             ) from None
 
-    @property
-    def begun(self) -> bool:
-        """Whether the store was there before."""
-        return bool(self.schema)
-
     def begin(self, schema: Mapping[str, Variable], size: int, chunk: int) -> None:
-        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and
-        makes it one.
-        """
-        import zarr
-
+        """Make the store for `size` points in chunks of `chunk`."""
         for name in schema:
             if name in RESERVED or not re.fullmatch(r"[^./\\\0][^/\\\0]{0,99}", name):
                 raise InvalidInput(
@@ -181,55 +176,52 @@ class Store:
             ) from None
         if self._lock is None:
             self._hold()
+        import zarr
+
         group = zarr.open_group(str(self.path), mode="a")
-        for name, v in schema.items():
+        header = Header(self._identity, size, chunk, dict(schema))
+        for name, (shape, v) in header.arrays().items():
             group.create_array(
                 name,
-                shape=(size, *v.shape),
-                chunks=(min(chunk, size), *(max(n, 1) for n in v.shape)),
+                shape=shape,
+                chunks=(1 if name == DIGEST else min(chunk, size), *(max(n, 1) for n in v.shape)),
                 dtype=v.dtype,
-                fill_value=complex(np.nan, np.nan) if v.dtype == "complex128" else np.nan,
-                dimension_names=("point", *v.dims),
+                fill_value=_FILL[v.dtype],
+                dimension_names=("chunk" if name == DIGEST else "point", *v.dims),
                 attributes=dict(v.attrs),
                 overwrite=True,
             )
-        header = Header(self._identity, size, chunk, dict(schema))
-        _replace(self.path / "sweep.json", json.dumps(asdict(header), default=vars, indent=1))
+        group.attrs["sweep"] = msgspec.to_builtins(header)
         self._open()
-
-    def _note(self, number: int) -> Path:
-        return self.path / "chunks" / f"{number}.json"
 
     def write(self, number: int, piece: Piece) -> None:
         """Keep the results of chunk `number`."""
-        first = number * self.chunk
-        self._note(number).unlink(missing_ok=True)  # it is of values that are replaced now
+        assert self.header is not None
+        first = number * self.header.chunk
         for name, values in piece.values.items():
-            self._arrays[name][first : first + len(values)] = values
-        note = ChunkNote(piece.errors, piece.doubts, _digest(piece))
-        _replace(self._note(number), json.dumps(asdict(note)))
-
-    def _chunk(self, rows: slice, number: int) -> Piece | None:
-        """What was written as chunk `number`, or None if it is not there, or not as it was."""
-        try:
-            note = _read(self._note(number), ChunkNote)
-            values = {name: np.asarray(array[rows]) for name, array in self._arrays.items()}
-        except Exception:  # of many classes, by what is damaged
-            return None
-        piece = Piece(values, note.errors, note.doubts)
-        return piece if _digest(piece) == note.digest else None
+            self._arrays[name][first : first + len(piece)] = values
+        self._arrays[DIGEST][number] = _digest(piece)
 
     def read(self) -> tuple[Piece, set[int]]:
-        """All values, the reasons of the failed points, and the warnings of others; and which
-        chunks these are.
+        """Return all results, and which chunks these are.
 
         A chunk that is missing, or not as it was written, is left out.
         """
-        whole, numbers = empty_piece(self.schema, self.size), set()
-        for number, first in enumerate(range(0, self.size, self.chunk)):
-            piece = self._chunk(slice(first, first + self.chunk), number)
-            if piece is not None:
-                whole.put(range(first, first + len(piece)), piece)
+        assert self.header is not None
+        size, chunk = self.header.size, self.header.chunk
+        whole, numbers = empty_piece(self.header.schema, size), set()
+        for number, first in enumerate(range(0, size, chunk)):
+            rows = slice(first, first + chunk)
+            try:
+                digest = int(self._arrays[DIGEST][number])
+                values = {
+                    name: np.asarray(self._arrays[name][rows], like.dtype)
+                    for name, like in whole.values.items()
+                }
+            except Exception:  # of many classes, by what is damaged
+                continue
+            if digest == _digest(piece := Piece(values)):
+                whole.put(rows, piece)
                 numbers.add(number)
         return whole, numbers
 
@@ -240,34 +232,17 @@ class Store:
             self._lock = None
 
 
-def _replace(file: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    new.write_text(text, encoding="utf-8")
-    new.replace(file)
+_FILL = {"float64": np.nan, "complex128": complex(np.nan, np.nan), "str": "", "uint64": 0}
 
 
-def _read(file: Path, kind: type[T]) -> T:
-    """What a file of the store says, if it has the right form."""
-    try:
-        return msgspec.convert(json.loads(file.read_bytes()), kind, str_keys=True)
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(_damaged(file, error)) from None
-
-
-def _digest(piece: Piece) -> str:
+def _digest(piece: Piece) -> int:
     """The same for equal results only."""
-    digest = hashlib.sha256(
-        repr((sorted(piece.errors.items()), sorted(piece.doubts.items()))).encode()
-    )
+    digest = hashlib.sha256()
     for name in sorted(piece.values):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(piece.values[name]).data)
-    return digest.hexdigest()[:16]
-
-
-def _damaged(place: Path, why: Exception | str) -> str:
-    return f"{place} is damaged ({' '.join(str(why).split())}); delete the store, or give another"
+        values = piece.values[name]
+        text = repr(values.tolist()).encode() if name in TOLD else values.tobytes()
+        digest.update(name.encode() + text)
+    return int.from_bytes(digest.digest()[:8], "little")
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,10 @@ from fluidcc.base import version
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import interrupted
 from fluidcc.network import Network
-from fluidcc.network.parameters import Parameters, Target
+from fluidcc.network.parameters import Parameters
 from fluidcc.network.scenarios import Scenario
-from fluidcc.sweeps.grid import Grid
+from fluidcc.sweeps.axes import Grid, changed, on_copies
 from fluidcc.sweeps.measures import TOLD, Measure, Point, Value, as_values
-from fluidcc.sweeps.targets import changed, on_copies
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,25 +38,19 @@ class Task:
     model : Network or function
         A function is called with each point.
     grid : Grid
-    targets : mapping
-        What each axis changes of a network.
     measures : tuple of Measure
         None if the function returns results.
     options : mapping
         Those of the runs.
     schema : mapping
         The form of the results by variable, once it is known.
-    token : str
-        Names the task, so that workers know what they have prepared for it.
     """
 
     model: Network | Callable[[Mapping[str, Any]], Any]
     grid: Grid
-    targets: Mapping[str, Target]
     measures: tuple[Measure, ...]
     options: Mapping[str, Any]
     schema: Mapping[str, Variable] = field(default_factory=dict)
-    token: str = field(default_factory=lambda: uuid4().hex)
 
     def point(self, number: int) -> Point | dict[str, Value]:
         """Return the point of that number; or its results, where the model returns results."""
@@ -84,7 +76,7 @@ class Task:
     def at(self, values: Mapping[str, Any]) -> Point:
         """Return the point with these values by axis, of a network; other axes set nothing."""
         assert isinstance(self.model, Network)
-        targets = {axis: self.targets[axis] for axis in values}
+        targets = {axis: self.grid.targets[axis] for axis in values}
         options = {axis: values[axis] for axis, t in targets.items() if t.kind == "option"}
         net = changed(self.model, targets, values)
         return Point(values, net, {**self.options, **options})
@@ -94,11 +86,14 @@ class Task:
         what the others set.
         """
         model: Any = self.model
-        names = {k: self.grid.axes[k].name for k in axes}
+        some = {k: self.grid.axes[k] for k in axes}
         given = Parameters.of(
             net,
-            {name: on_copies(self.targets[name], model, net) for name in names.values()},
-            {name: self.grid.axes[k].numbers[positions[k]] for k, name in names.items()},
+            {
+                axis.name: on_copies(self.grid.targets[axis.name], model, net)
+                for axis in some.values()
+            },
+            {axis.name: axis.numbers[positions[k]] for k, axis in some.items()},
         )
         given.points = positions.shape[1]  # also where no axis sets a number
         return given
@@ -106,13 +101,13 @@ class Task:
     @property
     def structural(self) -> bool:
         """Whether the networks of the points differ in numbers of flows, or in laws."""
-        return any(target.structural for target in self.targets.values())
+        return any(target.structural for target in self.grid.targets.values())
 
     def order(self) -> Points:
         """Return the numbers of all points, such that those come together which differ only in
         parameters and initial states, for which no workspace is built.
         """
-        kinds = [t.kind in ("parameter", "initial") for t in self.targets.values()]
+        kinds = [t.kind in ("parameter", "initial") for t in self.grid.targets.values()]
         if kinds == sorted(kinds):
             return range(self.grid.size)
         numbers = np.arange(self.grid.size).reshape(self.grid.shape)
@@ -122,7 +117,7 @@ class Task:
         """Return some points, evenly over the grid; that with the most flows is the first."""
         shape = self.grid.shape
         numbers = np.unique(np.linspace(0, self.grid.size - 1, PROBES).astype(np.int64)).tolist()
-        counts = [name for name, target in self.targets.items() if target.kind == "count"]
+        counts = [name for name, target in self.grid.targets.items() if target.kind == "count"]
         if not counts:
             return numbers
         most = [int(np.argmax(a.values)) if a.name in counts else 0 for a in self.grid.axes]
@@ -141,6 +136,11 @@ def reason(error: BaseException) -> str:
     if interrupted(error):
         raise KeyboardInterrupt from error
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def in_words(failed: Mapping[str, str]) -> str:
+    """Return why measures failed, by name, as one text."""
+    return "; ".join(f"{name}: {why}" if name else why for name, why in failed.items())
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -215,49 +215,46 @@ class Piece:
     Attributes
     ----------
     values : dict
-        For each variable an array (points, ...).
-    errors : dict
-        Why points failed, by row and measure (or ``""``, if it is about all of them).
-    doubts : dict
-        What makes results doubtful, by row.
+        For each variable an array (points, ...); and texts, "" where nothing is to be said:
+        ``error``, why a point failed, and ``warning``, what makes its results doubtful.
     seconds : float
         What measuring them has taken.
     """
 
     values: dict[str, NDArray[Any]]
-    errors: dict[int, dict[str, str]] = field(default_factory=dict)
-    doubts: dict[int, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
     def fail(self, row: int, reasons: Mapping[str, str]) -> None:
-        """Add why measures failed at a point."""
-        if reasons:
-            self.errors[row] = self.errors.get(row, {}) | dict(reasons)
+        """Add why measures failed at a point, by name (or ``""``, if it is about all of them)."""
+        self._tell("error", row, [in_words(reasons)])
 
     def doubt(self, row: int, texts: Sequence[str]) -> None:
         """Add what makes results doubtful at a point."""
-        if texts:
-            self.doubts[row] = [*self.doubts.get(row, ()), *texts]
+        self._tell("warning", row, texts)
 
-    def put(self, rows: Sequence[int] | NDArray[np.int64], part: Piece) -> None:
+    def _tell(self, what: str, row: int, texts: Sequence[str]) -> None:
+        said = self.values[what]
+        for text in texts:
+            if text not in said[row]:  # as "" is
+                said[row] = f"{said[row]}; {text}" if said[row] else text
+
+    def put(self, rows: Any, part: Piece) -> None:
         """Put the results of some points into these rows."""
         for name, values in part.values.items():
             self.values[name][rows] = values
-        self.errors |= {int(rows[row]): text for row, text in part.errors.items()}
-        self.doubts |= {int(rows[row]): text for row, text in part.doubts.items()}
         self.seconds += part.seconds
 
     def part(self, start: int, stop: int) -> Piece:
         """Return the results in some rows."""
-        rows = range(start, stop)
-        return Piece(
-            {name: v[start:stop] for name, v in self.values.items()},
-            {row - start: self.errors[row] for row in rows if row in self.errors},
-            {row - start: self.doubts[row] for row in rows if row in self.doubts},
-        )
+        return Piece({name: v[start:stop] for name, v in self.values.items()})
+
+    def nothing(self) -> bool:
+        """Return whether all measures failed at all points."""
+        numbers = [v for name, v in self.values.items() if name not in TOLD]
+        return all(self.values["error"]) and all(np.isnan(v).all() for v in numbers)
 
 
 def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
@@ -270,7 +267,8 @@ def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
     """
     sizes = {name: (count, *v.shape) for name, v in schema.items()}
     try:
-        return Piece({k: np.full(sizes[k], np.nan, dtype=v.dtype) for k, v in schema.items()})
+        values = {k: np.full(sizes[k], np.nan, dtype=v.dtype) for k, v in schema.items()}
+        return Piece(values | {name: np.full(count, "", dtype=object) for name in TOLD})
     except MemoryError:
         need = sum(math.prod(sizes[k]) * np.dtype(v.dtype).itemsize for k, v in schema.items())
         raise InvalidInput(
@@ -295,29 +293,16 @@ def labelled(grid: Grid, schema: Mapping[str, Variable], piece: Piece) -> xr.Dat
             values = values.astype(bool)
         data[name] = ((*grid.names, *v.dims), values, dict(v.attrs))
         coords.update({dim: list(labels) for dim, labels in v.coords.items()})
-    order = {name: k for k, name in enumerate(schema)}
-    errors = {
-        row: "; ".join(
-            f"{name}: {reasons[name]}" if name else reasons[name]
-            for name in sorted(reasons, key=lambda name: order.get(name, -1))
-        )
-        for row, reasons in piece.errors.items()
-    }
-    doubts = {row: "; ".join(dict.fromkeys(texts)) for row, texts in piece.doubts.items()}
-    told = (
-        (errors, "why the point could not be measured"),
-        (doubts, "what makes its results doubtful"),
-    )
-    for name, (texts, what) in zip(TOLD, told, strict=True):
-        if texts:
-            column = np.full(grid.size, "", dtype=object)
-            column[list(texts)] = list(texts.values())
+    for name, what in TOLD.items():
+        texts = piece.values[name]
+        if any(texts):
             about = {"long_name": f"{what}; empty where nothing is to be said"}
-            data[name] = (grid.names, column.astype(str).reshape(grid.shape), about)
+            data[name] = (grid.names, texts.astype(str).reshape(grid.shape), about)
     result = xr.Dataset(data, coords)
     result.attrs.update(
-        axes=json.dumps(list(grid.names)), points=grid.size, failed=len(piece.errors),
-        warned=len(piece.doubts), point_seconds=piece.seconds,
-        fluidcc=version.__version__,
+        axes=json.dumps(list(grid.names)), points=grid.size,
+        failed=int(np.count_nonzero(piece.values["error"])),
+        warned=int(np.count_nonzero(piece.values["warning"])),
+        point_seconds=piece.seconds, fluidcc=version.__version__,
     )  # fmt: skip
     return result

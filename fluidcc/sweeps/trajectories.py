@@ -26,7 +26,7 @@ from fluidcc.simulation.layout import lay_out, require_runnable
 from fluidcc.simulation.results import samples, variables
 from fluidcc.simulation.simulate import _drive, _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
-from fluidcc.sweeps.grid import combinations
+from fluidcc.sweeps.axes import combinations
 from fluidcc.sweeps.measures import OF_RUNS, Measure, sample_times, statistic
 from fluidcc.sweeps.task import Piece, Task, reason
 from fluidcc.symbols import plain
@@ -47,7 +47,7 @@ def _can_run(task: Task, net: Network) -> bool:
         return False
     if any(task.options.get(k) is not None for k in ("restart", "first_step")):
         return False
-    return "until" not in task.targets and not any(link.schedule for link in net.links.values())
+    return "until" not in task.grid.names and not any(link.schedule for link in net.links.values())
 
 
 class _Place(NamedTuple):
@@ -82,7 +82,7 @@ class Trajectories:
         self.task = task
         self._place = lru_cache(PLACES)(self._built)
         self.structures: dict[Any, bool] = {}  # whether they are run together
-        targets = [task.targets[axis.name] for axis in task.grid.axes]
+        targets = task.grid.targets.values()
         self.alone = [
             k for k, target in enumerate(targets)
             if target.kind == "parameter" or (target.kind == "initial" and not target.links)

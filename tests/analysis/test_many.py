@@ -10,7 +10,7 @@ from fluidcc.analysis.stability import Verdicts, verdicts_at
 from fluidcc.base.errors import NoEquilibrium
 from fluidcc.equilibria.many import equilibria
 from fluidcc.network.parameters import Parameters
-from fluidcc.sweeps.targets import find_target
+from fluidcc.sweeps.axes import find_target
 from tests.analysis import networks
 
 FIELDS = (

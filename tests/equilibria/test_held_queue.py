@@ -10,7 +10,7 @@ import fluidcc as fc
 from fluidcc.base.errors import FluidccError, NoEquilibrium
 from fluidcc.equilibria.many import equilibria
 from fluidcc.network.parameters import Parameters
-from fluidcc.sweeps.targets import find_target
+from fluidcc.sweeps.axes import find_target
 from fluidcc.symbols import RTT, Let, c, edot, y
 from tests.at_rest import check
 

@@ -12,7 +12,7 @@ import fluidcc as fc
 from fluidcc.base.errors import FluidccError, InvalidInput, NoEquilibrium, Unsupported
 from fluidcc.equilibria.many import equilibria
 from fluidcc.network.parameters import Parameters
-from fluidcc.sweeps.targets import changed, find_target
+from fluidcc.sweeps.axes import changed, find_target
 
 ARRAYS = (
     "rate", "one_way_delay", "rtt", "loss", "queueing_delay", "price", "saturated", "full",

@@ -8,7 +8,7 @@ import fluidcc as fc
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.equilibria.many import equilibria
 from fluidcc.network.parameters import Parameters
-from fluidcc.sweeps.targets import find_target
+from fluidcc.sweeps.axes import find_target
 from fluidcc.symbols import Let, e
 from tests.at_rest import BETA, T, W, bottleneck
 

@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
         time.sleep(random.Random(k).uniform(0.0, span))
         os.kill(child, signal.SIGKILL)
         found["killed"] += os.waitpid(child, 0)[1] == signal.SIGKILL
-        there = sorted(int(f.stem) for f in (store / "chunks").glob("[0-9]*.json"))
+        there = sorted(int(f.stem) for f in (store / "digest" / "c").glob("[0-9]*"))
         found["finished"].append(len(there))
         found["identical"] += same(sweep(store, resumed), whole)
         computed = set(resumed.read_text().splitlines()) if resumed.exists() else set()

@@ -61,7 +61,7 @@ def test_a_resumed_sweep_starts_where_it_was(
     fc.sweep(measured, grid, executor="serial", chunk=4, store=tmp_path / "s")
     assert seen == [(0, 0), (0, 4), (0, 8), (0, 10)]
     for gone, start in ((2, 8), (0, 6)):  # the last chunk is a short one
-        (tmp_path / "s" / "chunks" / f"{gone}.json").unlink()
+        (tmp_path / "s" / "digest" / "c" / f"{gone}").unlink()
         del seen[:]
         fc.sweep(measured, grid, executor="serial", store=tmp_path / "s")
         assert seen == [(start, start), (start, 10)]

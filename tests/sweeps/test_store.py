@@ -55,7 +55,7 @@ def test_finished_chunks_are_read_and_only_what_is_lost_is_computed(tmp_path: Pa
         return data.one, log.read_text()
 
     first, _ = run()
-    for lost, computed in ((None, ""), ("one/c/1", "2 3 "), ("chunks/1.json", "2 3 ")):
+    for lost, computed in ((None, ""), ("one/c/1", "2 3 "), ("digest/c/1", "2 3 ")):
         if lost is not None:
             (tmp_path / "s" / lost).unlink()
         again, seen = run()
@@ -127,12 +127,11 @@ DAMAGE: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
     "its values are gone": ("value/c/1", lambda data: None),
     "its values are cut short": ("value/c/1", lambda data: data[:9]),
     "a bit of its values is flipped": ("value/c/1", flipped),
-    "its note is gone": ("chunks/2.json", lambda data: None),
-    "its note is empty": ("chunks/2.json", lambda data: b""),
-    "its note is of another shape": ("chunks/2.json", lambda data: b"[1, 2]"),
-    "its note is nested": ("chunks/2.json", lambda data: b"[" * 100_000),
-    "its note says else": ("chunks/2.json", lambda data: data.replace(b"no value", b"a value")),
-    "Zarr's note of the group is damaged": ("zarr.json", lambda data: b"[]"),
+    "its digest is gone": ("digest/c/2", lambda data: None),
+    "its digest is empty": ("digest/c/2", lambda data: b""),
+    "its error is gone": ("error/c/2", lambda data: None),
+    "its error is cut short": ("error/c/2", lambda data: data[:20]),
+    "its warning is gone": ("warning/c/2", lambda data: None),
 }
 
 
@@ -164,14 +163,13 @@ FRAME: dict[str, tuple[str, Callable[[bytes], bytes | None], str]] = {
         "value/zarr.json", lambda data: re.sub(rb'"shape": \[\s*8', b'"shape": [9', data),
         "value is damaged",
     ),
-    "cut short": ("sweep.json", lambda data: data[:99], "sweep.json is damaged"),
-    "of another shape": ("sweep.json", lambda data: b"[]", "sweep.json is damaged"),
-    "nested without end": ("sweep.json", lambda data: b"[" * 100_000, "sweep.json is damaged"),
+    "cut short": ("zarr.json", lambda data: data[:99], "s is damaged"),
+    "of another shape": ("zarr.json", lambda data: b"[]", "s is damaged"),
+    "nested without end": ("zarr.json", lambda data: b"[" * 100_000, "s is damaged"),
     "a chunk of no points": (
-        "sweep.json", lambda data: data.replace(b'"chunk": 2', b'"chunk": 0'),
-        "sweep.json is damaged",
+        "zarr.json", lambda data: data.replace(b'"chunk": 2', b'"chunk": 0'), "s is damaged",
     ),
-    "gone": ("sweep.json", lambda data: None, "holds something else"),
+    "gone": ("sweep.lock", lambda data: None, "holds something else"),
 }  # fmt: skip
 
 
@@ -197,7 +195,7 @@ def test_a_lock_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         fc.sweep(lambda p: p["x"], {"x": [1.0]}, store=tmp_path / "s", executor="serial")
 
 
-@pytest.mark.parametrize("name", ["sweep.lock", "chunks", "sweep.json", "a/b", "..", "", "x" * 300])
+@pytest.mark.parametrize("name", ["sweep.lock", "digest", "zarr.json", "a/b", "..", "", "x" * 300])
 def test_a_variable_with_a_name_of_the_stores_own_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="variable .* cannot be kept in a store under this name"):
         fc.sweep(lambda p: {name: p["x"]}, {"x": [1.0]}, store=tmp_path / "s", executor="serial")
@@ -215,7 +213,7 @@ def test_two_sweeps_cannot_share_a_store(tmp_path: Path) -> None:
     how: Any = {"store": tmp_path / "s", "executor": "serial"}
 
     def measured(point: Any) -> float:
-        if (tmp_path / "s" / "sweep.json").exists():  # the first two points are tried before
+        if (tmp_path / "s" / "zarr.json").exists():  # the first two points are tried before
             with pytest.raises(InvalidInput, match="in use"):
                 fc.sweep(lambda p: p["x"], {"x": [1.0]}, **how)
         return 1.0

@@ -9,7 +9,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed, UnknownName
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.grid import make_grid
+from fluidcc.sweeps.axes import make_grid
 from tests.hybrid_laws import aimd, alone
 
 
@@ -206,7 +206,7 @@ def test_the_check_of_a_long_axis_takes_no_network_and_no_comparison(
     monkeypatch.setattr(fc.Network, "__init__", None)
     for axis in ("beta", "capacity", "rtt", "a.initial.x"):
         make_task(net, {axis: np.linspace(0.1, 0.2, 3000)}, "stable", None, None, {})
-    make_grid({"x": [Value() for _ in range(3000)]}, {})
+    make_grid({"x": [Value() for _ in range(3000)]})
     assert not compared
 
 

@@ -62,17 +62,17 @@ def test_together_says_what_each_result_says(
     task = with_schema(make_task(net, grid, measures, 12.0, (6, 12), {"samples": 61}))
     piece = evaluate(task, np.arange(task.grid.size))
     assert runs_together(task)
-    assert piece.errors == {}
-    assert 0 < len(piece.doubts) < task.grid.size
-    assert any(says in text for texts in piece.doubts.values() for text in texts)
+    told = piece.values["warning"].tolist()
+    assert not any(piece.values["error"])
+    assert not all(told)
+    assert any(says in text for text in told)
     for number in range(task.grid.size):
         point = task.point(number)
         assert isinstance(point, Point)
         alone = point.sampled.attrs["warnings"].split("; ")
         if says == SMALL:
             alone += [*fc.equilibrium(point.net).warnings, *fc.stability(point.net).warnings]
-        told = dict.fromkeys(piece.doubts.get(number, ()))
-        assert [*told] == [*dict.fromkeys(text for text in alone if text)]
+        assert told[number] == "; ".join(dict.fromkeys(text for text in alone if text))
 
 
 def test_a_warning_of_the_structure_stands_at_every_point() -> None:
@@ -96,7 +96,7 @@ def test_every_way_to_compute_a_sweep_keeps_them(tmp_path: Path) -> None:
         other = sweep(*given, until=4, executor=executor, workers=2, chunk=5)
         xr.testing.assert_identical(other.warning, whole.warning)
     kept = sweep(*given, until=4, executor="serial", store=tmp_path / "s", chunk=3)
-    (tmp_path / "s" / "chunks" / "0.json").unlink()
+    (tmp_path / "s" / "digest" / "c" / "0").unlink()
     again = sweep(*given, until=4, executor="serial", store=tmp_path / "s")
     read = sweep(*given, until=4, executor="serial", store=tmp_path / "s")
     for other in (kept, again, read):
