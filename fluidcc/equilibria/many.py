@@ -12,6 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sympy import Symbol
 
 from fluidcc.base.errors import FluidccError
 from fluidcc.equilibria.assembly import Assembled, assemble, switches
@@ -31,7 +32,7 @@ from fluidcc.laws.steady import (
 from fluidcc.network.network import identical, require_flows, require_network
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.wired import Wired, is_on, moment, own_states
-from fluidcc.symbols import e, plain, symbols_of, x_tau
+from fluidcc.symbols import c, e, plain, symbols_of, x_tau
 from fluidcc.symbols import pi as either
 
 if TYPE_CHECKING:
@@ -274,7 +275,9 @@ def _told(one: Solved) -> Equilibria:
 
 
 def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
-    """What makes equilibria doubtful, by point: windows of few packets, lost digits."""
+    """What makes equilibria doubtful, by point: windows of few packets, links that would have
+    marked or dropped before their buffer is full, lost digits.
+    """
     wired, rates = one.system.wired, one.values["rate"]
     least = np.full(rates.shape, math.inf)
     for k, flow in enumerate(wired.flows):
@@ -288,9 +291,19 @@ def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
     for i in some:
         names = dict(zip(wired.net.flows, least[i, wired.row].tolist(), strict=True))
         found[i] = (*few_packets(names), *found.get(i, ()))
+    for l, (name, link) in enumerate(wired.net.links.items()):
+        early = set[Symbol]().union(*(symbols_of(link.law.out.get(o, c)) for o in ("mark", "drop")))
+        if early & {*link.law.states}:
+            for i in np.flatnonzero(one.values["full"][:, l]).tolist():
+                held = 1e3 * one.values["queueing_delay"][i, l]
+                found[i] = (*found.get(i, ()), _TOO_FULL.format(name, link.law.name, held))
     return {i: said for i, said in found.items() if i not in one.errors}
 
 
+_TOO_FULL = (
+    "link {!r} ({}) rests on its full buffer, {:.4g} ms, and drops there as fluidcc.DropTail does: "
+    "give it more buffer, or lower thresholds and targets [s]"
+)
 FEWEST = 1e-9
 """An error beyond this has cost more digits than rounding."""
 

@@ -65,7 +65,7 @@ _STUBBORN = (
 _SMOOTH = (
     "flow {!r} ({}) is a mean over losses at random, but those of link {!r} are of a full buffer, "
     "which all flows hear at once{}: take a law that jumps at them, such as fluidcc.AIMD for Reno, "
-    "or a link that marks or drops early"
+    "or a link that marks or drops before its buffer is full"
 )
 
 
@@ -240,14 +240,14 @@ def _lost(space: Workspace) -> list[str]:
 
 
 def _smooth(space: Workspace) -> list[str]:
-    """Windows that answer losses in the mean, at a buffer that is full at times."""
+    """Windows that answer losses in the mean, at a buffer that is full at times, and whose link
+    neither marks nor drops before.
+    """
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
-    lost = np.any(space.link_rows(s.SLLOSS)[:, late], axis=1)
-    full = [
-        name
-        for (name, link), losing in zip(at.net.links.items(), lost, strict=True)
-        if losing and not {"mark", "drop"} & link.law.out.keys()
-    ]
+    lost, *early = (
+        np.any(space.link_rows(row)[:, late], axis=1) for row in (s.SLLOSS, s.SLDROP, s.SLMARK)
+    )
+    full = [at.net.link_names[l] for l in np.flatnonzero(lost & ~np.any(early, axis=0))]
     found = [
         (f.name, f.law.name, next(name for name in f.route if name in full))
         for f in at.flows

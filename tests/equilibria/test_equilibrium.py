@@ -153,3 +153,14 @@ def test_penalty_links_balance_marginal_utility() -> None:
     price = ((x0 + x1) / 2.5e6) ** 8, (x0 / 2e6) ** 3
     np.testing.assert_allclose([W / x0, W / x1], [sum(price), price[0]], rtol=1e-12)
     np.testing.assert_allclose(eq.price, price, rtol=1e-12)
+
+
+@pytest.mark.parametrize("law", [fc.RED, fc.PI, fc.REDDrop, fc.DropTail])
+def test_a_queue_that_never_gets_to_mark_is_doubted(law: fc.Link) -> None:
+    """A buffer of 40 ms ends where RED begins to mark, and below the set point of PI."""
+    link = {"law": law, "capacity": "20 Mbit/s", "buffer": "100 packets"}
+    net = fc.dumbbell([fc.Reno] * 10, link, rtt="60 ms")
+    said = fc.equilibrium(net).warnings
+    assert ["rests on its full buffer, 40 ms" in text for text in said] == [True] * len(said)
+    assert bool(said) == (law.name != "DropTail")
+    assert not fc.equilibrium(net.with_link("bottleneck", buffer="1 s")).warnings
