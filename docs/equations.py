@@ -85,7 +85,7 @@ def _lines(f: Any, column: float, names: dict[Any, Symbol], whole: bool = True) 
     """Return an expression in as many lines as it takes."""
     f = sympify(f).xreplace(names) if whole else f.func(*(a.xreplace(names) for a in f.args))
     while (part := _too_wide(f, column)) is not None:
-        names[part] = Symbol(f"Y_{len(names) + 1}", real=True)
+        names.setdefault(part, Symbol(f"Y_{len(names) + 1}", real=True))
         f = f.xreplace({part: names[part]})
     lines = [""]
     for k, term in enumerate(_terms(f)):

@@ -14,6 +14,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import links, sources
+from fluidcc.laws.written import formula
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -46,6 +47,12 @@ def test_equations_fit_the_column(name: str) -> None:
     rows = equations.fitted(law)
     assert [row for row in rows if equations.width(row) > equations.COLUMN] == []
     assert len([row for row in rows if row.startswith(r"\dot")]) <= len(law.flow)
+    heads = [
+        row.split("&=")[0].removeprefix(r"\text{where}\quad").strip()
+        for row in rows[len(law.flow) + len(law.out) :]
+        if "&=" in row
+    ]
+    assert len({*heads, *map(formula, law.params)}) == len(heads) + len(law.params)  # no two alike
 
 
 def test_what_is_wider_than_a_column_is_seen() -> None:

@@ -53,7 +53,7 @@ r = nonnegative("r")  # filtered arrival rate [bit/s]
 came = nonnegative("B")  # what came since the last tick [bit]
 K, a, dT, q0 = positive("K a dT q_0")
 
-_rate = Let("r'", (1 - a) * r + a * came / dT)  # (3)
+_rate = Let("r_{s}", (1 - a) * r + a * came / dT)  # (3)
 _buffer = Heaviside(_rate - c, 0) * K * (q0 - q) * c / dT
 
 PAQM = extended(

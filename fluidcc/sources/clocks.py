@@ -54,17 +54,17 @@ spread, regain, burst = positive("spread regain burst")
 pace, trickle = nonnegative("pace trickle")
 
 
-def _told(most: str) -> Let:
+def _told(name: str, most: str) -> Let:
     """Packets of which is told a second: of a second what was sent in 1/(1 + edot) seconds. While
     a router lets nothing into a queue that drains, that is endless: all of it comes at once.
     """
-    return Let("a", x_tau / Let(r"1 + \dot{e}", Max(1 + edot, Float(most))) / packet)
+    return Let(name, x_tau / Max(1 + edot, Float(most)) / packet)
 
 
 # Acknowledgements that clock a window are fifty times as many as were sent at most. What is in
 # flight is told of five hundred times as many: where all flows pause it is counted too high by some
 # parts in a thousand.
-acked, _all, exactly = _told("0.02"), _told("0.002"), _told("1e-5")
+acked, _all, exactly = _told("acked", "0.02"), _told("told", "0.002"), _told("acked", "1e-5")
 _ONE = Float("1e-6")  # of a share that is as good as 1
 
 MEANING = {

@@ -50,7 +50,7 @@ low = positive("low")  # smallest RTT at which it has turned upwards [s]
 high = nonnegative("high")  # largest RTT seen, decaying, less the present one [s]
 decay = nonnegative("decay")  # of the largest RTT [1]
 
-change = Let("r'", edot / Let(r"1 + \dot{e}", Max(1 + edot, Float("1e-5"))))  # d RTT/dt, as seen
+change = Let("r'", edot / Max(1 + edot, Float("1e-5")))  # d RTT/dt, as seen
 largest = Let(r"\mathrm{RTT}_{\max}", RTT + high)
 # So that rounding sets nothing anew, and a ripple nothing without end.
 _NEARLY, _SOON = 1 - 1e-12, RTT / 10000
@@ -87,7 +87,7 @@ def cuts(ratio: Any = pi, interval: Any = w / acked) -> Expr:
         [s]; by default a round trip, in which a window is acknowledged.
     """
     n = Let("n", acked * interval)
-    return Let(rf"(1 - (1 - {ratio})^{{n}})", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
+    return Let(f"P_{{{ratio}}}", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
 
 
 @explained
@@ -187,7 +187,7 @@ def window(
     grown, params = expression(growth, f"{name}: growth"), dict(params or {})
     least = expression(least, f"{name}: least")
     if acks > 1:
-        grown = grown.xreplace({acked: Let(f"a/{acks}", acked / acks)})
+        grown = grown.xreplace({acked: Let(f"acked/{acks}", acked / acks)})
     put = {acked: clocks.exactly} if clock == "neutral" else {}
     states: dict[Symbol, Any] = {w: Let("w'", grown.xreplace(put))}
     states |= {z: f.xreplace(put) for z, f in flow.items()}

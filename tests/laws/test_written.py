@@ -9,6 +9,7 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc import links, sources
 from fluidcc.laws import Law
+from fluidcc.laws.written import formula
 
 LIBRARY = [getattr(room, name) for room in (sources, links) for name in room.__all__]
 
@@ -67,5 +68,6 @@ def test_a_law_of_ones_own_says_what_it_was_told() -> None:
 def test_words_stand_upright_and_sums_in_brackets() -> None:
     text = fc.FAST._repr_latex_()
     assert r"\mathrm{trickle} \, w" in text
-    assert r"\frac{x_{\tau}}{\ell \, \left(1 + \dot{e}\right)}" in text
+    named = fc.symbols.x_tau / fc.Let(r"1 + \dot{e}", fc.symbols.edot)
+    assert formula(named) == r"\frac{x_{\tau}}{\left(1 + \dot{e}\right)}"
     assert r"R_{\mathrm{max}}" in fc.NADA._repr_latex_()
