@@ -205,12 +205,13 @@ class Explorer:
             callback=self._data, filename="run.csv", label="save the data", **WIDE
         )
         pins = _button("pin this run", self._pin), _button("unpin all", self._unpin)
+        # in columns: a figure's own pane that was hidden is not seen again the first time it should
         self._views: list[tuple[str, Any, Callable[[], None]]] = [
             ("run", pn.Column(self.variables, self.plots, pn.Row(*pins, data, **WIDE), **WIDE),
              lambda: self.series.draw([*self.pinned, ("", self.scene.run)])),
-            ("Nyquist", pn.pane.Bokeh(self.loci.figure, **WIDE),
+            ("Nyquist", pn.Column(pn.pane.Bokeh(self.loci.figure, **WIDE), **WIDE),
              lambda: self.loci.draw(self.scene)),
-            ("roots", pn.pane.Bokeh(self.plane.figure, **WIDE),
+            ("roots", pn.Column(pn.pane.Bokeh(self.plane.figure, **WIDE), **WIDE),
              lambda: self.plane.draw(self.scene)),
             ("stability", self.report, self._show_report),
             ("chart", pn.Column(pn.Row(*self.axes, again, **WIDE), self.map_note,
@@ -475,7 +476,7 @@ def page(source: Any = None) -> Any:
 def quiet() -> None:
     """Silence warnings, which pages show, and log messages about closed tabs in the terminal."""
     warnings.simplefilter("ignore")
-    for name in ("bokeh", "panel", "tornado"):
+    for name in ("asyncio", "bokeh", "panel", "tornado"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -150,7 +150,7 @@ class Plane:
                 rows.append((s.real, s.imag, name, colour(k), marker))
         self.points.data = points = _columns(POINTS, rows)
         for shown, key in ((self.figure.x_range, "x"), (self.figure.y_range, "y")):
-            low, high = min(0.0, *points[key]), max(0.0, *points[key])
+            low, high = min([0.0, *points[key]]), max([0.0, *points[key]])
             room = 0.05 * (high - low) or 1.0
             shown.start, shown.end = low - room, high + room
         self.figure.title.text = f"{scene.report.verdict}, decay rate " + (

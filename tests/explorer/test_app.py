@@ -1,10 +1,12 @@
 """The page without a browser: every law, every view, every wrong value."""
 
+import random
 import subprocess
 import sys
 from typing import Any
 
 import numpy as np
+import panel as pn
 import pytest
 
 import fluidcc as fc
@@ -156,6 +158,46 @@ def test_any_law_can_be_looked_at(two: Explorer, law: str) -> None:
     for tab in range(len(TABS)):
         two.tabs.active = tab  # an error that is not the library's would end this
     assert f"fc.{law}" in two.codes[0].object
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hundred_random_actions_do_no_harm(monkeypatch: Any, seed: int) -> None:
+    """What the controls that are seen can do, sensible or not: no exception leaves the page."""
+    monkeypatch.setattr("fluidcc.explorer.scene.GRID", (3, 3))
+    made, rng = Explorer(until=2.0), random.Random(seed)
+
+    def controls(name: str) -> list[Any]:
+        return list(made.controls.select(lambda one: type(one).__name__ == name))
+
+    def turn() -> None:
+        one = rng.choice(controls("EditableFloatSlider")[1:])  # the first is the end of the run
+        inside = rng.uniform(one.start, one.end)
+        one.value = rng.choice([inside, one.start, one.end, -1.0, 0.0, 1e6])
+
+    def choose() -> None:
+        rest = [one for one in controls("Select") if one is not made._top[0]]
+        one = rng.choice([*rest, *made.axes, made._top[2]])
+        one.value = rng.choice(one.options)
+
+    def press() -> None:
+        seen = [*controls("Button"), *made._views[0][1].select(pn.widgets.Button)]
+        one = rng.choice(seen if made._views[0][1].visible else seen[:2])
+        one.clicks += 1
+
+    def view() -> None:
+        made.variables.value = rng.sample([*made.variables.options.values()], rng.randrange(4))
+        made.tabs.active = rng.randrange(len(TABS))
+
+    def other() -> None:
+        made.controls.objects[0].value = rng.choice(made.controls.objects[0].options)
+        controls("EditableFloatSlider")[0].value = 2.0
+
+    for act in rng.choices(
+        [turn, choose, press, view, other, made._draw_map], [50, 20, 10, 15, 3, 2], k=100
+    ):
+        act()
+        assert made.message.visible == (not made._views[made.tabs.active][1].visible)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The page in a real browser; skipped where Playwright or a Chromium is not there."""
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -30,6 +31,7 @@ def address() -> Iterator[str]:
             yield re.findall(r"http\S+", said)[0]
         finally:
             server.terminate()
+        assert server.stdout.read().strip() == ""  # the terminal is quiet, closed tabs or not
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +44,12 @@ def browser() -> Iterator[Any]:
 def test_the_page_works_and_its_console_stays_clean(
     address: str, browser: Any, width: int, theme: str
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900})
+    page, rng = browser.new_page(viewport={"width": width, "height": 900}), random.Random(width)
     said: list[str] = []
     page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("requestfailed", lambda request: said.append(request.url))
-    page.goto(f"{address}?theme={theme}")
+    page.goto(f"{address}?theme={theme}", timeout=120_000)
     page.get_by_text("near", exact=True).first.wait_for(timeout=60_000)
     canvas = page.locator(".bk-Figure").first
     canvas.wait_for(timeout=60_000)
@@ -61,7 +63,7 @@ def test_the_page_works_and_its_console_stays_clean(
     wanted = page.get_by_role("textbox", name="q ref [ms]")
     wanted.fill("20")
     wanted.press("Enter")
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(5000)
     assert canvas.screenshot() != before
     wanted.fill("-1")
     wanted.press("Enter")
@@ -76,5 +78,9 @@ def test_the_page_works_and_its_console_stays_clean(
     page.get_by_role("button", name="draw the chart").click()
     page.get_by_text("is being drawn").wait_for(timeout=10_000)
     page.get_by_text("is being drawn").wait_for(state="hidden", timeout=120_000)
+    for key in rng.choices(["ArrowRight", "ArrowLeft", "Home", "End"], k=30):
+        page.locator(".bk-tab").nth(rng.randrange(7)).click()
+        rng.choice(page.get_by_role("slider").all()[1:]).press(key)  # the first is the run's end
+    page.wait_for_timeout(2000)
     assert said == []
     page.close()
