@@ -59,7 +59,7 @@ def test_the_page_works_and_its_console_stays_clean(
     known = page.evaluate(f"{models}.filter(m => m.type == 'Figure').length")
     assert known == 6  # three variables, Nyquist, roots and the chart
     before = canvas.screenshot()
-    page.get_by_role("slider", name="q ref [ms]").wait_for(timeout=10_000)  # readers have its name
+    page.get_by_role("slider", name="q ref [ms]").wait_for(timeout=60_000)  # readers have its name
     wanted = page.get_by_role("textbox", name="q ref [ms]")
     wanted.fill("20")
     wanted.press("Enter")
@@ -67,16 +67,16 @@ def test_the_page_works_and_its_console_stays_clean(
     assert canvas.screenshot() != before
     wanted.fill("-1")
     wanted.press("Enter")
-    page.get_by_text("q_ref is -").wait_for(timeout=10_000)
+    page.get_by_text("q_ref is -").wait_for(timeout=60_000)
     wanted.fill("50")
     wanted.press("Enter")
     for tab in ("Nyquist", "roots", "stability", "chart", "equilibrium", "code"):
         page.locator(f".bk-tab:has-text('{tab}')").first.click()
         page.wait_for_timeout(500)
-    page.get_by_text("import fluidcc as fc").wait_for(timeout=10_000)
+    page.get_by_text("import fluidcc as fc").wait_for(timeout=60_000)
     page.locator(".bk-tab:has-text('chart')").first.click()
     page.get_by_role("button", name="draw the chart").click()
-    page.get_by_text("is being drawn").wait_for(timeout=10_000)
+    page.get_by_text("is being drawn").wait_for(timeout=60_000)
     page.get_by_text("is being drawn").wait_for(state="hidden", timeout=120_000)
     for key in rng.choices(["ArrowRight", "ArrowLeft", "Home", "End"], k=30):
         page.locator(".bk-tab").nth(rng.randrange(7)).click()
