@@ -106,6 +106,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "StaticFAST": E(far="fc.StaticFAST(alpha=25)", **ONE, link=LONG),
         "Vegas": E(far="fc.Vegas(alpha=4)", **ONE, link=LONG),
         "StaticVegas": E(far="fc.StaticVegas(alpha=4)", **ONE, link=LONG),
+        "LEDBATpp": E(link=LONG),
         "LEDBAT": E(
             less='"initial": {"w": 2}',
             more='"access_delay": "20 ms", "initial": {"w": 2}',

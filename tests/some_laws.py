@@ -35,7 +35,8 @@ def reference(law: Law) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
     Arguments and values are arrays (number, ...), in the law's orders.
     """
     roots = [unfold(f) for f in (*law.flow.values(), *law.out.values())]
-    function = numpy_function([*law.states, *law.inputs, *law.params], roots, {})
+    steps = {"ceiling": lambda x: np.ceil(np.real(x))}  # NumPy's own takes no complex number
+    function = numpy_function([*law.states, *law.inputs, *law.params], roots, steps)
     n = len(law.states)
 
     def evaluated(z: Any, u: Any, p: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -28,6 +28,7 @@ _FILES = {
     "highspeed": ("HighSpeed",),
     "illinois": ("Illinois",),
     "ldcc": ("LDCC",),
+    "ledbatpp": ("LEDBATpp",),
     "nada": ("NADA",),
     "nada_rfc": ("NADA8698",),
     "prague": ("Prague",),
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.highspeed import *
     from fluidcc.sources.illinois import *
     from fluidcc.sources.ldcc import *
+    from fluidcc.sources.ledbatpp import *
     from fluidcc.sources.nada import *
     from fluidcc.sources.nada_rfc import *
     from fluidcc.sources.prague import *

@@ -27,9 +27,11 @@ GRAZING = {
     ("PI", ("AIAD", "StaticIIAD")): 1e-7,
     ("PI2", ("Binomial", "SlowStartAIMD")): 1e-7,
     ("PIEDrop", ("SlowStartAIMD", "SlowStartTFRC")): 1e-7,
+    ("CoDel", ("CxTCP", "OnOff")): 1e-8,
     ("PI", ("HTCP", "RateAIMD")): 1e-8,
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("StaticIIAD", "Vegas")): 1e-9,
+    ("PI2", ("ScalableTCP", "SlowStartAIMD")): 1e-8,
 }
 # A threshold marks all or nothing: at any tolerance the course hangs on when each mark comes.
 RELAYS = {"StepMark", "RampMark"}

@@ -64,6 +64,7 @@ PARAMETERS = {
     "Kelly": "alpha 1e+06 bit/s^2, beta 10 1/s",
     "LDCC": LDCC,
     "LEDBAT": f"target 0.1 s, gain 1 packet, {CLOCK}",  # RFC 6817
+    "LEDBATpp": f"target 0.06 s, {ACKS}",
     "NADA": "R_max 1.5e+06 bit/s, R_min 0 bit/s, weight 1 1, kappa 0.5 1, eta 2 1, tau_o 0.5 s, "
     "d_L 1 s, T 0.5 s",
     "NADA8698": "R_min 150000 bit/s, R_max 1.5e+06 bit/s, prio 1 1, x_ref 0.01 s, kappa 0.5 1, "

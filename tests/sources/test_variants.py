@@ -1,4 +1,4 @@
-"""Westwood+, Illinois and Compound: rest by algebra, margins by transfer functions by hand."""
+"""Westwood+, Illinois, Compound, LEDBAT++: rest by algebra, margins by transfer functions."""
 
 from typing import Any
 
@@ -78,3 +78,19 @@ def test_westwood_empties_the_queue_and_keeps_the_link_busy() -> None:
         for law in (fc.Westwood, fc.AIMD)
     ]  # fmt: skip
     assert used[0] > 0.98 > used[1]
+
+
+@pytest.mark.parametrize(("base", "part"), [(0.001, 16), (0.02, 6), (0.04, 3), (0.05, 3), (0.2, 1)])
+def test_ledbatpp_rests_above_its_target_by_its_gain(base: float, part: int) -> None:
+    """G = 1/min(16, ceil(120 ms/base)), and G = w (q/target - 1) at rest."""
+    rest = fc.equilibrium(fc.dumbbell([fc.LEDBATpp] * 2, {"capacity": "20 Mbit/s"}, rtt=base))
+    w, q = rest.states["flow1"]["w"], rest.queueing_delay.item()
+    assert w * (q / 0.06 - 1) == pytest.approx(1 / part, rel=1e-6)
+
+
+def test_ledbatpp_is_stable_while_a_round_trip_takes_less_than_pi_half_targets() -> None:
+    """w' = -(w/RTT)(q/target - 1) with q = N w/C - base: s + e^(-s RTT)/target, as w grows."""
+    net = fc.dumbbell([fc.LEDBATpp] * 2, {"capacity": "20 Gbit/s"}, rtt="40 ms")
+    found: Any = fc.stability_boundary(net, "target")
+    assert found.value == pytest.approx(0.04 / (np.pi / 2 - 1), rel=1e-4)
+    assert found.frequency == pytest.approx(1 / found.value, rel=1e-3)
