@@ -110,14 +110,20 @@ class _LawText:
         return cls(name, arguments, lines, [*given, *(f"Z{k}" for k in bounded_states(law))])
 
     def definition(self) -> str:
-        body = [*self.lines, f"return {', '.join(self.results)},"]
+        body = [*self.lines, f"return {_in_tuples(self.results)}"]
         lines = "".join(f"    {line}\n" for line in body)
         return f"def {self.name}({', '.join(self.arguments)}):\n{lines}"
 
     def call(self, values: dict[str, list[str]], results: list[str]) -> str:
         """A line that assigns the results for the given values of the arguments."""
         given = ", ".join(values[a[0]][int(a[1:])] for a in self.arguments)
-        return f"{', '.join(results)}, = {self.name}({given})"
+        return f"{_in_tuples(results)} = {self.name}({given})"
+
+
+def _in_tuples(names: list[str]) -> str:
+    """Names in tuples of thirty: longer ones Python makes of lists, which numba does not take."""
+    rows = (names[k : k + 30] for k in range(0, len(names), 30))
+    return ", ".join(f"({', '.join(row)},)" for row in rows) + ","
 
 
 def _load(prefix: str, array: str, count: int, first: int = 0) -> list[str]:

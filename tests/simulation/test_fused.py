@@ -5,7 +5,10 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dis import get_instructions
+from itertools import pairwise
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -127,6 +130,22 @@ def test_structures_differ_in_text() -> None:
         )
     known, texts = ({f(at) for at in layouts} for f in (_structure, lambda at: step_text(at, "")))
     assert len(known) == len(texts) == len(layouts)
+
+
+@pytest.mark.parametrize("law", [fc.BBRv1, fc.SlowStartTFRC], ids=lambda law: law.name)
+def test_no_result_is_a_tuple_made_of_a_list(law: fc.Source) -> None:
+    """Python makes those of more than thirty so, which numba refuses."""
+    text = step_text(lay_out(fc.dumbbell([law], {"capacity": 1e7}, rtt=0.05)), "")
+    for code in codes_of(compile(text, "", "exec")):
+        steps = [step.opname for step in get_instructions(code)]
+        assert ("LIST_TO_TUPLE", "RETURN_VALUE") not in pairwise(steps)
+
+
+def codes_of(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from codes_of(inner)
 
 
 def test_the_engine_follows_from_the_network_alone_and_not_from_what_is_compiled() -> None:
