@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.base.arguments import flag, shown, whole
-from fluidcc.base.errors import InvalidInput, SweepFailed
+from fluidcc.base.errors import InvalidInput, SweepFailed, warn
 from fluidcc.base.extras import installed, need
 from fluidcc.base.files import check_local
 from fluidcc.base.progress import Progress, unless
@@ -44,6 +44,7 @@ CHUNK_SECONDS = 0.5  # of work: sending a chunk costs little, and little is lost
 MIN_CHUNKS = 4  # for each worker
 # seconds that a chunk costs the scheduler of a cluster, half of whose time is for that
 SENDING = 5e-3
+PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster has workers
 CHUNKS_AHEAD = 2  # sent to each worker: one that runs, and one for when it ends
 MOST_DEATHS = 2  # of workers that had a point: then it has failed
 MOST_TASKS = 4  # that a worker keeps
@@ -297,10 +298,19 @@ class Workers:
                 self._out[self._submit(points[job.start : job.stop])] = job
             if not self._out:
                 return
-            future = wait(self._out, return_when=FIRST_COMPLETED).done.pop()
+            future = self._next()
             job = self._out.pop(future)
             found.put(job, self._piece(points[job.start : job.stop], future))
             yield job
+
+    def _next(self) -> Future[Piece]:
+        """The next future that ends; a cluster that has lost its workers meanwhile is told of."""
+        said = self.client is None
+        while not (ended := wait(self._out, None if said else PATIENCE, FIRST_COMPLETED).done):
+            if self.client.status == "running" and not self.client.nthreads():
+                said = True
+                warn("the Dask cluster has no workers now; the sweep waits until one is started")
+        return ended.pop()
 
     def _submit(self, points: Points) -> Future[Piece]:
         assert self.make is not None

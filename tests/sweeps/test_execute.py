@@ -5,6 +5,7 @@ import pickle
 import signal
 from concurrent.futures import BrokenExecutor, Future
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.base.errors import InvalidInput, SweepFailed
+from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweeps import execute
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.evaluate import with_schema
+from fluidcc.sweeps.evaluate import evaluate, with_schema
 from fluidcc.sweeps.execute import (
     CHUNK_SECONDS,
     MIN_CHUNKS,
@@ -217,3 +218,21 @@ def test_when_the_scheduler_of_a_cluster_is_gone_the_sweep_ends() -> None:
     workers = Workers(task, Executor, apart=True, client=Client("a", status="connecting"))
     with pytest.raises(SweepFailed, match="the Dask scheduler is gone"):
         list(workers.run(range(1), [range(1)], empty_piece(task.schema, 1)))
+
+
+def test_a_sweep_that_waits_for_the_workers_of_a_cluster_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(execute, "PATIENCE", 0.05)
+    task = with_schema(make_task(squared, {"x": [2.0]}, None, None, None, {}))
+
+    class Executor:
+        def submit(self, function: Any, *args: Any) -> Future[Any]:
+            late: Future[Any] = Future()
+            Timer(0.3, lambda: late.set_result(evaluate(task, *args))).start()
+            return late
+
+    workers, found = Workers(task, Executor, client=Client("")), empty_piece(task.schema, 1)
+    with pytest.warns(FluidccWarning, match="has no workers now"):
+        list(workers.run(range(1), [range(1)], found))
+    assert found.values["value"].tolist() == [4.0]
