@@ -91,7 +91,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "ScalableTCP": E(link=RED),
         "DCCP": E(),
         "Binomial": E("fc.Binomial(k=0.5, l=0.5)", "fc.Binomial(k=0, l=1)"),
-        "IIAD": E(until="120 s"),
+        "IIAD": E(link=SLOW, until="120 s"),
         "SQRT": E(),
         "StaticIIAD": E(until="120 s"),
         "StaticSQRT": E(),
