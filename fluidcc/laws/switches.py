@@ -38,7 +38,7 @@ from sympy.codegen.cfunctions import log1p
 
 from fluidcc.base.errors import LawError
 from fluidcc.laws.parts import per_structure
-from fluidcc.symbols import edot, pi, unfold
+from fluidcc.symbols import pi, unfold
 
 _BOUNDED = (log, log1p, acos, acosh, asin, atanh)  # have no value everywhere
 _KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
@@ -67,7 +67,7 @@ class Switched(NamedTuple):
 
         A step that goes too far in the branch a of sqrt(Max(a, 0)) computes the root of a negative
         number, however short it is, and so would never see where the branch changes. Nor would one
-        in 1/Max(a, b), where a falls to 0 at once.
+        in 1/Max(1 - pi, b), where marks come at once.
         """
         if not f.has(Piecewise):
             return f
@@ -84,12 +84,12 @@ class Switched(NamedTuple):
 
 def _may_fail(f: Expr) -> bool:
     """Return whether an expression is a root or logarithm of what may be negative, another function
-    of what may lie outside its domain, or divides by what a jump of a signal may bring to 0.
+    of what may lie outside its domain, or divides by what marks may bring to 0.
     """
     if isinstance(f, _BOUNDED[1:]):
         return True
     if isinstance(f, Pow) and f.exp.is_integer:
-        return bool(f.exp.is_negative) and f.base.has(edot, pi) and not f.base.is_nonzero
+        return bool(f.exp.is_negative) and f.base.has(pi) and not f.base.is_nonzero
     return isinstance(f, (Pow, log)) and not f.args[0].is_nonnegative
 
 
