@@ -35,9 +35,9 @@ __all__ = [
     "verdicts",
 ]
 
-WANTED = 20.0
+WANTED = 25.0
 WANTED_STACK = 50.0
-WANTED_RIGHT = 5.0
+WANTED_ROOTS = 5.0
 CLOSE = 1e-9  # relative error of a margin at which python-control's Pade order is taken
 
 
@@ -119,7 +119,7 @@ def roots() -> Iterator[Row]:
     ]  # so that one slow moment does not decide
     them_seconds, us_seconds = (min(turn[i] for turn in turns) for i in (0, 1))
     yield Row("qpmr", f"{them_seconds * 1e3:.2f} ms ({len(them)} roots, error {error(them):.0e})")
-    yield _ratio("roots", us_seconds, them_seconds, f"error {error(us):.0e}", WANTED)
+    yield _ratio("roots", us_seconds, them_seconds, f"error {error(us):.0e}", WANTED_ROOTS)
 
 
 def rightmost(lags: tuple[float, ...] = (0.05, 0.1, 0.2), gain: float = 2.0) -> Iterator[Row]:
@@ -149,7 +149,7 @@ def rightmost(lags: tuple[float, ...] = (0.05, 0.1, 0.2), gain: float = 2.0) -> 
     apart = float(np.abs(ours() - theirs).max())
     yield Row("DDE-BIFTOOL's method", f"{them * 1e3:.2f} ms (six rightmost roots, in Octave)")
     us = shortest(ours, 60)
-    yield _ratio("rightmost", us, them, f"at most {apart:.0e} from these roots", WANTED_RIGHT)
+    yield _ratio("rightmost", us, them, f"at most {apart:.0e} from these roots", WANTED_ROOTS)
 
 
 def against_control() -> tuple[float, int, float]:
