@@ -171,7 +171,7 @@ def doubts(space: Workspace) -> list[str]:
     """
     at = space.at
     return [
-        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space), *_smooth(space),
+        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space), *smooth_at_full_buffers(space),
         *_small_windows(space),
         *_path_delays(space), *_of_laws(space),
     ]  # fmt: skip
@@ -239,7 +239,7 @@ def _lost(space: Workspace) -> list[str]:
     return said
 
 
-def _smooth(space: Workspace) -> list[str]:
+def smooth_at_full_buffers(space: Workspace) -> list[str]:
     """Windows that answer losses in the mean, at a buffer that is full at times, and whose link
     neither marks nor drops before.
     """

@@ -26,7 +26,7 @@ from fluidcc.network.network import Network
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
-from fluidcc.simulation.diagnostics import doubts, foreseen
+from fluidcc.simulation.diagnostics import doubts, foreseen, smooth_at_full_buffers
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
 from fluidcc.simulation.restart import FinalState, snapshot
@@ -196,7 +196,7 @@ def simulate(
         "engine": "fused" if address else "array",
     }
     result = dataset(net, space, times, seconds, used, final)
-    for text in foreseen(space):
+    for text in (*foreseen(space), *smooth_at_full_buffers(space)):
         warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(space))
     return result

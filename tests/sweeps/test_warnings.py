@@ -14,6 +14,7 @@ from fluidcc.sweeps import Refine
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.evaluate import evaluate, with_schema
 from fluidcc.sweeps.measures import Point
+from fluidcc.sweeps.task import empty_piece
 from fluidcc.sweeps.trajectories import runs_together
 
 TRACKED = "has never seen its path empty"
@@ -144,6 +145,13 @@ def test_what_a_function_is_warned_of_stands_at_its_point() -> None:
     assert told[0].filename == __file__
     assert data.warning.values[0] == ""
     assert "one of a continuum: nothing determines l0.q, l1.q" in data.warning.values[1]
+
+
+def test_a_text_that_is_part_of_another_is_said_too() -> None:
+    piece = empty_piece({}, 1)
+    piece.doubt(0, ["flow 'a' rests; why", "rests", "rests", ""])
+    piece.doubt(0, ["flow 'a' rests; why", "flow 'a'"])
+    assert piece.values["warning"][0] == "flow 'a' rests; why; rests; flow 'a'"
 
 
 @pytest.mark.parametrize("name", ["error", "warning"])
