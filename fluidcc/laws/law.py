@@ -89,7 +89,7 @@ class _EqualIsSame(type):
 _KINDS = (  # what arguments of laws must be, beside the expressions
     (("params", "units", "limits", "claims", "meaning"), Mapping, "a mapping, such as {x: ...}"),
     (("jumps", "ticks", "where"), (list, tuple), "them in a list or tuple"),
-    (("ref", "about"), str, "text"),
+    (("ref", "about", "mean_of"), str, "text"),
 )
 
 
@@ -434,6 +434,9 @@ class Source(Law):
     doubts : mapping of str to Expr
         What makes a run doubtful, said of the flow (``"started too late"``), where the expression
         of states and parameters is positive at the end.
+    mean_of : str
+        Law of the library that jumps at losses, of which this window is the mean over losses at
+        random (``"fluidcc.AIMD"``): what a run over a full buffer, which drops of all, advises.
 
     See `Law` for the others.
 
@@ -459,6 +462,7 @@ class Source(Law):
     threshold: Expr | None = None
     steady: Mapping[Any, Any] = field(default_factory=dict)
     doubts: Mapping[str, Any] = field(default_factory=dict)
+    mean_of: str = ""
 
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS

@@ -64,8 +64,8 @@ _STUBBORN = (
 )
 _SMOOTH = (
     "flow {!r} ({}) is a mean over losses at random, but those of link {!r} are of a full buffer, "
-    "which all flows hear at once{}: take a law that jumps at them, such as fluidcc.AIMD for Reno, "
-    "or a link that marks or drops before its buffer is full"
+    "which all flows hear at once{}: take {}, or a link that marks or drops before its buffer is "
+    "full"
 )
 
 
@@ -171,8 +171,8 @@ def doubts(space: Workspace) -> list[str]:
     """
     at = space.at
     return [
-        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space), *smooth_at_full_buffers(space),
-        *_small_windows(space),
+        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space), *means(space, True),
+        *means(space, False), *_small_windows(space),
         *_path_delays(space), *_of_laws(space),
     ]  # fmt: skip
 
@@ -239,9 +239,10 @@ def _lost(space: Workspace) -> list[str]:
     return said
 
 
-def smooth_at_full_buffers(space: Workspace) -> list[str]:
+def means(space: Workspace, declared: bool) -> list[str]:
     """Windows that answer losses in the mean, at a buffer that is full at times, and whose link
-    neither marks nor drops before.
+    neither marks nor drops before: those that say of which law, of which `simulate` warns, or the
+    others.
     """
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
     lost, *early = (
@@ -249,13 +250,16 @@ def smooth_at_full_buffers(space: Workspace) -> list[str]:
     )
     full = [at.net.link_names[l] for l in np.flatnonzero(lost & ~np.any(early, axis=0))]
     found = [
-        (f.name, f.law.name, next(name for name in f.route if name in full))
+        (f.name, f.law.name, next(name for name in f.route if name in full), f.law.mean_of)
         for f in at.flows
         if not f.law.jumps and f.law.window is not None and used(f.law) & {pi}
-        and {*f.route} & {*full}
+        and {*f.route} & {*full} and bool(f.law.mean_of) == declared
     ]  # fmt: skip
+    if not found:
+        return []
+    *who, jumping = found[0]
     more = f" (and so with {len(found) - 1} more)" if found[1:] else ""
-    return [_SMOOTH.format(*found[0], more)] if found else []
+    return [_SMOOTH.format(*who, more, jumping or "a law that jumps at them")]
 
 
 def _by_bytes(at: Layout) -> list[str]:

@@ -26,7 +26,7 @@ from fluidcc.network.network import Network
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
-from fluidcc.simulation.diagnostics import doubts, foreseen, smooth_at_full_buffers
+from fluidcc.simulation.diagnostics import doubts, foreseen, means
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
 from fluidcc.simulation.restart import FinalState, snapshot
@@ -126,9 +126,10 @@ def simulate(
     FluidccWarning
         If a flow needs router feedback that no link on its route sends; if a law jumps at
         any ratio of losses or marks above 0, over a link whose ratio is hardly ever 0
-        (`fluidcc.AIMD` over `fluidcc.PI`); after ten seconds, if the run will take more than an
-        hour. Other caveats, such as windows of few packets or flows that ignore losses, are in
-        ``run.attrs["warnings"]``.
+        (`fluidcc.AIMD` over `fluidcc.PI`), or is the mean of one that jumps, over a buffer that
+        is full at times (`fluidcc.Reno` over `fluidcc.DropTail`); after ten seconds, if the run
+        will take more than an hour. Other caveats, such as windows of few packets or flows that
+        ignore losses, are in ``run.attrs["warnings"]``.
 
     Raises
     ------
@@ -196,7 +197,7 @@ def simulate(
         "engine": "fused" if address else "array",
     }
     result = dataset(net, space, times, seconds, used, final)
-    for text in (*foreseen(space), *smooth_at_full_buffers(space)):
+    for text in (*foreseen(space), *means(space, declared=True)):
         warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(space))
     return result

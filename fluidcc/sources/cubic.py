@@ -112,6 +112,7 @@ CUBICFluid = window(
     initial={T: 0, V: 0},
     params={C: 0.4},
     units={C: "packet/s^3", T: "s", V: "s^2"},
+    mean_of="fluidcc.CUBIC",
     about="CUBIC TCP as a fluid: its mean over random losses or marks.",
     meaning={
         T: "time since the cut, less K, in the mean",

@@ -37,7 +37,7 @@ AIMD = clocked(
 _grows = a * (1 - pi) * acked / w
 Reno = window(
     "Reno", _grows - b * w * cuts(), params=_TCP, units=dict.fromkeys(_TCP, "1"), meaning=_MEANING,
-    limits={b: 1},
+    limits={b: 1}, mean_of="fluidcc.AIMD",
     about="TCP Reno as a fluid, clocked by acknowledgements: AIMD averaged over random losses.",
     claims={
         "RFC 5681, 3.1: without losses a window grows by a in a round trip": Eq(

@@ -265,7 +265,8 @@ def test_a_law_is_made_with_the_arguments_that_editors_show() -> None:
     shown = [*inspect.signature(Source).parameters]
     assert shown[:3] == ["name", "flow", "out"]
     assert {*shown} - {*inspect.signature(Link).parameters} == {
-        "doubts", "gain", "penalty", "steady", "threshold", "traffic", "utility", "window",
+        "doubts", "gain", "mean_of", "penalty", "steady", "threshold", "traffic", "utility",
+        "window",
     }  # fmt: skip
 
 

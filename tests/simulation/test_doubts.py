@@ -7,7 +7,7 @@ import pytest
 from sympy import Heaviside, Rational, symbols
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning
+from fluidcc.base.errors import FluidccWarning, gathered
 from fluidcc.laws import extended
 from fluidcc.symbols import c, pi, y
 
@@ -41,9 +41,11 @@ def test_a_jump_at_any_ratio_is_warned_of(law: fc.Source, link: fc.Link) -> None
      (fc.Reno, fc.PI), (fc.Reno, fc.PI(q_ref=0.005))],  # one set point is beyond 10 ms of buffer
 )  # fmt: skip
 def test_a_mean_over_losses_is_doubted_at_a_full_buffer(law: fc.Source, link: fc.Link) -> None:
-    said = fc.simulate(dumbbell(law, link=link), 20).attrs["warnings"]
-    doubted = link != fc.PI(q_ref=0.005) and law is not fc.AIMD
-    assert doubted == (f"({law.name}) is a mean over losses at random" in str(said))
+    with gathered() as told:
+        said = fc.simulate(dumbbell(law, link=link), 20).attrs["warnings"]
+    doubted, says = link != fc.PI(q_ref=0.005) and law is not fc.AIMD, "a mean over losses at rand"
+    assert doubted == (f"({law.name}) is {says}" in str(said))
+    assert (doubted and law is fc.Reno) == (f"{says}" in str(told) and "take fluidcc.AIMD," in said)
 
 
 HALF = fc.Jump(when=pi - 0.5, reset={s: s / 2 for s in fc.StaticAIMD.states}, refractory=1)
