@@ -101,8 +101,10 @@ class Board:
             If `source` is none of these.
         """
         if source is None:
-            flows = {"near": sources.Reno, "far": {"law": sources.Reno, "start": "10 s"}}
-            link = {"law": links.PI, "capacity": "20 Mbit/s", "buffer": "600 packets"}
+            law = sources.Reno(burst=3)  # its first window goes out in three round trips
+            flows = {"near": law, "far": {"law": law, "start": "10 s"}}
+            router = links.PI(a=0.4, b=0.2)
+            link = {"law": router, "capacity": "5 Mbit/s", "buffer": "200 packets"}
             source = dumbbell(flows, link, rtt=["40 ms", "80 ms"])
         if not isinstance(source, Network | Scenario):
             source = Scenario.load(source)
