@@ -35,7 +35,9 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
-myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "dollarmath", "substitution"]
+myst_enable_extensions = [
+    "amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath", "substitution",
+]  # fmt: skip
 myst_heading_anchors = 3
 myst_substitutions = pages.counts()
 # Formulas between dollars in what a cell returns as HTML, such as `fc.prove(fc.LDCC)`.

@@ -51,6 +51,7 @@ def law_page(name: str, folder: Path) -> list[str]:
     held = "$[\\ldots > 0]$ is 1 where that holds, and else 0." if "\\left[" in rows else ""
     return [
         f"# {name}",
+        f"```{{index}} ! {name}\n```",  # so that a search finds this page first
         OBJECT.format(name=name, kind=type(law).__name__, about=law.about),
         family(sources if isinstance(law, Source) else links, name),
         "## Equations",

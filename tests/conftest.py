@@ -1,12 +1,15 @@
 """What every test needs: figures without a screen, a folder of its own for what is compiled, rare
-searches for garbage, and property tests that a busy machine cannot fail.
+searches for garbage, property tests that a busy machine cannot fail, and a browser.
 """
 
 import gc
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -37,3 +40,14 @@ gc.set_threshold(50_000, 20, 20)
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium; its tests are skipped where Playwright or a Chromium is not there."""
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("there is no Chromium")
+    with api.sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

@@ -25,13 +25,6 @@ import pages as made  # type: ignore[import-not-found]  # noqa: E402
 import references  # type: ignore[import-not-found]  # noqa: E402
 
 LAWS = sorted({*sources.__all__, *links.__all__})
-SEARCHES = [
-    "DCTCP", "DCQCN", "BBR", "CUBIC", "TCP and RED", "RED, PI and drop-tail", "parking lot",
-    "queueing delay", "random loss", "cellular trace", "gain margin", "phase margin",
-    "delay margin", "delay margin of a MIMO loop", "Hopf bifurcation", "limit cycle", "MATLAB",
-    "Nyquist plot", "Bode plot", "Padé", "DDE solver", "sweep file", "verify a derivation",
-    "ns-3", "JiTCDDE",
-]  # fmt: skip
 
 
 def test_every_law_stands_in_one_group() -> None:
@@ -99,16 +92,6 @@ def test_what_public_functions_return_has_a_page() -> None:
         words = re.findall(r"\b[A-Z][a-z]+[A-Za-z]*\b", returned[1] if returned else "")
         missing += [(name, word) for word in words if word not in known]
     assert missing == []
-
-
-def test_searches_hit_a_title() -> None:
-    titles = " ".join(
-        re.findall(r"^# (.*)$", page.read_text("utf-8") + "\n# ", re.M)[0]
-        for page in DOCS.glob("**/*.md")
-        if "made" not in page.parts and "_build" not in page.parts
-    ).lower()
-    words = {search: re.findall(r"[\wé-]{3,}", search.lower()) for search in SEARCHES}
-    assert {s: w for s, w in words.items() if any(part not in titles for part in w)} == {}
 
 
 def test_pages_are_code_that_parses_and_stand_in_a_list() -> None:

@@ -18,10 +18,6 @@ from typing import Any
 
 import pytest
 
-api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("there is no Chromium", allow_module_level=True)
 if importlib.util.find_spec("jupyterlab") is None:
     pytest.skip("JupyterLab is not installed", allow_module_level=True)
 
@@ -79,13 +75,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def page(address: str) -> Iterator[Any]:
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1400, "height": 3000})
-        page.goto(address)
-        page.locator(".jp-Cell").first.wait_for(timeout=120_000)
-        yield page
+def page(browser: Any, address: str) -> Any:
+    page = browser.new_page(viewport={"width": 1400, "height": 3000})
+    page.goto(address)
+    page.locator(".jp-Cell").first.wait_for(timeout=120_000)
+    return page
 
 
 def test_an_untrusted_notebook_shows_the_network(page: Any) -> None:
@@ -108,9 +102,9 @@ def test_the_tour_runs_and_shows_its_pictures(page: Any) -> None:
     assert shown == expected >= 5
 
 
-def test_the_explorer_needs_nothing_from_elsewhere(address: str, page: Any) -> None:
+def test_the_explorer_needs_nothing_from_elsewhere(browser: Any, address: str) -> None:
     """It draws and answers its controls while every request beyond this machine fails."""
-    alone = page.context.browser.new_page(viewport={"width": 1400, "height": 1600})
+    alone = browser.new_page(viewport={"width": 1400, "height": 1600})
     outside: list[str] = []
 
     def refuse(route: Any) -> None:

@@ -1,20 +1,13 @@
 """The page in a real browser; skipped where Playwright or a Chromium is not there."""
 
-import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("there is no Chromium", allow_module_level=True)
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
@@ -34,15 +27,9 @@ def address() -> Iterator[str]:
         assert server.stdout.read().strip() == ""  # the terminal is quiet, closed tabs or not
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with api.sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-
-
 @pytest.mark.parametrize(("width", "theme"), [(1400, "default"), (420, "dark")])
 def test_the_page_works_and_its_console_stays_clean(
-    address: str, browser: Any, width: int, theme: str
+    browser: Any, address: str, width: int, theme: str
 ) -> None:
     page, rng = browser.new_page(viewport={"width": width, "height": 900}), random.Random(width)
     said: list[str] = []

@@ -1,0 +1,59 @@
+"""What people search for on the site is the first hit: Sphinx's own search, in a real browser."""
+
+import os
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
+SEARCHES = {
+    "made/models/BBRv1": ["BBR"], "made/models/CUBIC": ["CUBIC"], "made/models/DCQCN": ["DCQCN"],
+    "made/models/DCTCP": ["DCTCP"], "made/models/RED": ["RED"], "questions/tcp": ["TCP and RED"],
+    "questions/aqm": ["RED, PI and drop-tail", "AQM"], "questions/parking_lot": ["parking lot"],
+    "questions/queueing_delay": ["queueing delay"], "questions/random_loss": ["random loss"],
+    "questions/buffer_size": ["buffer size"], "questions/transfer": ["flow completion time"],
+    "questions/trace": ["cellular trace"], "questions/gain_margin": ["gain margin", "phase margin"],
+    "questions/delay_margin": ["delay margin"], "questions/bode": ["Bode plot"],
+    "questions/mimo": ["delay margin MIMO", "delay margin of a MIMO loop"],
+    "questions/boundary": ["Hopf", "Hopf bifurcation"], "questions/limit_cycle": ["limit cycle"],
+    "questions/matlab": ["MATLAB"], "questions/nyquist": ["Nyquist", "Nyquist plot"],
+    "questions/pade": ["Padé"], "questions/dde": ["DDE solver"],
+    "questions/roots": ["characteristic roots"], "questions/sweep_file": ["sweep file"],
+    "theory/ack_clock": ["ack clock"], "theory/passivity": ["passivity"],
+    "own_controller": ["own controller"], "verify_a_derivation": ["verify a derivation"],
+    "which_tool": ["ns-3", "JiTCDDE"],
+}  # fmt: skip
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        """Say nothing of requests."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where the site is served that `make docs` has built."""
+    if not (SITE / "searchindex.js").exists():
+        stop = pytest.fail if "CI" in os.environ else pytest.skip
+        stop("the site is not built: make docs")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_the_first_hit_is_the_page_that_answers(browser: Any, address: str) -> None:
+    page, found = browser.new_page(), {}
+    for search in (search for some in SEARCHES.values() for search in some):
+        page.goto(f"{address}search.html?{urlencode({'q': search})}")
+        first = page.locator("#search-results li a").first
+        first.wait_for(timeout=30_000)
+        found[search] = first.evaluate("link => link.href").removeprefix(address).split(".html")[0]
+    assert found == {search: hit for hit, some in SEARCHES.items() for search in some}
