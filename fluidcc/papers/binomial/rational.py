@@ -12,6 +12,7 @@ from typing import Any
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported
 
+_FLOATS = "exact=False with numbers in place of text"
 _DIGITS = 100_000  # of a denominator, in bits: what is longer takes seconds a step
 
 
@@ -46,7 +47,7 @@ class RationalFlow:
             raise Unsupported(
                 f"exact rates have grown to fractions of more than {_DIGITS} bits: with k = "
                 f"{self.k}, l = {self.l} "
-                "their length multiplies at each step; take fewer intervals, or exact=False"
+                f"their length multiplies at each step; take fewer intervals, or {_FLOATS}"
             )
         return new
 
@@ -56,8 +57,8 @@ class RationalFlow:
         if power not in (0, 1):
             raise Unsupported(
                 f"with k = {self.k}, l = {self.l} a step is not affine, so that its cycle is not "
-                f"rational; take "
-                "exact=False for the cycle in floating point, or give intervals= for exact steps"
+                f"rational; take {_FLOATS} for the cycle in floating point, or give intervals= for "
+                "exact steps"
             )
         return (1 + change, Fraction(0)) if power else (Fraction(1), change)
 
@@ -164,8 +165,8 @@ def _fixed(flow: RationalFlow, itinerary: Sequence[bool]) -> Fraction:
         slope, shift = a * slope, a * shift + b
         if slope.denominator.bit_length() > _DIGITS:
             raise Unsupported(
-                f"a cycle of {len(itinerary)} intervals is too long for exact arithmetic; use "
-                f"exact=False"
+                f"a cycle of {len(itinerary)} intervals is too long for exact arithmetic; take "
+                f"{_FLOATS}"
             )
     if slope >= 1:
         raise Unsupported(
