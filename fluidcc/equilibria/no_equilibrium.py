@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from sympy import Expr, Gt, Heaviside
+from sympy import Expr, Gt, Heaviside, sign
 
 from fluidcc.base.errors import FluidccError, InvalidInput, NoEquilibrium, SolverError
 from fluidcc.equilibria.assembly import Assembled, assemble, switches
@@ -298,13 +298,28 @@ class _Point:
         queue = self.system.queues(found.u)
         l = int(np.argmax(queue))
         end = "grew without end" if found.status == GROWING else "did not converge"
+        remedy = self._relay() or (
+            "give initial states nearer to it or finite buffers, or simulate and look where it goes"
+        )
         return (
             f"the search for an equilibrium {end} in {found.steps} steps (last relative step "
             f"{found.error:.1e}; the longest queue, of link {self.names[l]!r}, was at "
             f"{min(queue[l], self.q_max[l]):.3g} s), nor was one found with that queue held at any "
-            "length: give initial states nearer to it or finite buffers, or simulate and look "
-            "where it goes"
+            f"length: {remedy}"
         )
+
+    def _relay(self) -> str:
+        """What to do where a law of a flow switches, if one does."""
+        for flow in self.system.wired.flows:
+            slopes = [unfold(f) for f in flow.law.flow.values()]
+            for step in sorted({s for f in slopes for s in f.atoms(Heaviside, sign)}, key=str):
+                if not step.args[0].is_number:
+                    return (
+                        f"flow {flow.name!r} ({flow.law.name}) switches where {step.args[0]} = 0, "
+                        "and one that goes back and forth there rests nowhere: see where "
+                        "fluidcc.simulate leads, or fluidcc.limit_cycle if that repeats"
+                    )
+        return ""
 
 
 def _halved(held: Any, low: _Load, high: _Load) -> tuple[_Load, _Load]:

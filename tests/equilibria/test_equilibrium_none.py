@@ -5,9 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sympy import Heaviside
 
 import fluidcc as fc
-from fluidcc.base.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
+from fluidcc.base.errors import (
+    InvalidInput,
+    NoEquilibrium,
+    SolverError,
+    UnknownName,
+    Unsupported,
+)
+from fluidcc.symbols import e, positive
 from tests.at_rest import T, bottleneck, with_flows
 
 # --- time, and what is off ------------------------------------------------------------------------
@@ -92,6 +100,17 @@ def test_the_reason_is_given(name: str) -> None:
     net, says = NONE[name]
     with pytest.raises(NoEquilibrium, match=says):
         fc.equilibrium(net)
+
+
+def test_a_relay_is_named_where_no_rest_is_found() -> None:
+    x, g, d = positive("x g d")
+    relay = fc.Source(
+        "Relay", {x: g * (1 - 2 * Heaviside(e - d, 0))}, {"rate": x}, {g: 1e6, d: 0.05},
+        {x: "bit/s", g: "bit/s^2", d: "s"}, lower={x: 0}, initial={x: 1e6},
+    )  # fmt: skip
+    says = r"flow 'Relay0' \(Relay\) switches where -d \+ e = 0, .*fluidcc.simulate.*limit_cycle"
+    with pytest.raises(SolverError, match=says):
+        fc.equilibrium(_one(relay, buffer=1e6))
 
 
 def test_round_trips_without_delay() -> None:
