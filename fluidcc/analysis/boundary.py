@@ -395,16 +395,15 @@ class BoundaryCurve:
     def __len__(self) -> int:
         return len(self.x)
 
-    def _repr_html_(self) -> str:
-        text = (
+    def __str__(self) -> str:
+        return (
             f"{self.name} [{self.units}] from {self.y.min():.4g} to {self.y.max():.4g} along "
-            f"{self.along}"
+            f"{self.along} [{self.along_units}] from {self.x.min():.4g} to {self.x.max():.4g}: "
+            f"{len(self)} points"
         )
-        text += (
-            f" [{self.along_units}] from {self.x.min():.4g} to {self.x.max():.4g}: {len(self)} "
-            "points"
-        )
-        return f"<p>{html.escape(text)}</p>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
 
 
 def continue_boundary(

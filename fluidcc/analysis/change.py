@@ -117,8 +117,10 @@ def parameter(point: Point, name: str) -> Parameter:
             name = f"{f.label}.{tail}"
     chosen = [p for p in every if p.name == name] or [p for p in every if _key(p) == name]
     if not chosen:
-        known = dict.fromkeys([*(p.name for p in every), *map(_key, every)])
-        hint = _INSTEAD.get(tail) or near(name, known)
+        known = dict.fromkeys(map(_key, every))
+        hint = _INSTEAD.get(tail) or near(
+            name, [*(p.name for p in every), *known] if dot else known
+        )
         raise UnknownName(f"the network has no parameter {name!r}; {hint}")
     values = [p.value for p in chosen]
     value = values[0] if min(values) == max(values) else float(np.exp(np.mean(np.log(values))))

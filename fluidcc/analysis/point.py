@@ -552,11 +552,12 @@ def queue_modes(
 
 def _between(link: LinkSpec, full: bool, admitted: float) -> InvalidInput:
     """Why a point is refused at which a link's queue is between two modes."""
-    what, remedy = ("buffer is full", "buffer") if full else ("queue is empty", "capacity")
+    what = "buffer is full" if full else "queue is empty"
+    remedy = "buffer a little" if full else "capacity a little, or let its law want a queue above 0"
     return InvalidInput(
         f"link {link.name!r} stands on a switching surface: its {what} and "
         f"{admitted:.9g} bit/s enter it, exactly its capacity, so that the two "
-        f"sides of y = c have different derivatives; change its {remedy} a little"
+        f"sides of y = c have different derivatives; change its {remedy}"
     )
 
 

@@ -300,8 +300,9 @@ def _measure(label: str, what: Any) -> Measure:
     kind, key = MEASURES.get(what, ("critical", what.removeprefix("critical_")))
     if kind == "critical" and (key == what or not key):
         hint = near(what, known_measures())
+        hint = f"{hint} Else " if hint[-1] == "?" else ""
         more = "give one of fluidcc.sweeps.measures, or a function of a point"
-        raise UnknownName(f"there is no measure {shown(what)}; {hint if hint[-1] == '?' else more}")
+        raise UnknownName(f"there is no measure {shown(what)}; {hint}{more}")
     return Measure(label or what, kind, key)
 
 

@@ -82,6 +82,7 @@ def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
          "the network is stable at every eta looked at between 0.01 and 0.1"),
         (_one(), ["flow1.count"], UnknownName, r"fc.sweep\(net, {'count': range\(1, 31\)}"),
         (_one(), ["etta"], UnknownName, "no parameter 'etta'; did you mean"),
+        (_one(), ["K"], UnknownName, "no parameter 'K'; it may be .*eta.*, capacity"),
         (fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), ["flow2.eta"], InvalidInput,
          "one of 2 identical flows"),
         (_one(), ["eta", None, "capacity", ("2 Mbit/s", "3 Mbit/s")], InvalidInput,
@@ -103,6 +104,7 @@ def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
         net, "eta", along="capacity", along_bounds=("0.6 Mbit/s", "2 Mbit/s")
     )
     assert curve.ends == ("the bounds", "the bounds")
+    assert str(curve).endswith(f"along capacity [bit/s] from 6e+05 to 2e+06: {len(curve)} points")
     np.testing.assert_allclose(curve.x[[0, -1]], [6e5, 2e6], rtol=1e-14)
     assert curve.outermost.all()
     assert np.all(np.diff(curve.x) > 0)

@@ -169,7 +169,7 @@ MISTAKES: list[tuple[type[Exception], dict[str, Any], str]] = [
     (InvalidInput, {"net": "ldcc_fig5"}, "fluidcc.Scenario.load('ldcc_fig5')"),
     (InvalidInput, {"grid": {"capacity": [-1.0]}}, "capacity of link 'l'"),
     (InvalidInput, {"grid": {"a.rtt": ["20 ms"]}}, "rtt of flow 'a' is 0.02 s, and its way there"),
-    *((UnknownName, {"measure": name}, "there is no measure")
+    *((UnknownName, {"measure": name}, "lse give one of fluidcc.sweeps.measures")
       for name in ("critical", "critical_", "decay", "limit_cycle")),
     (InvalidInput, {"until": None}, "give until="),
     (InvalidInput, {"window": (5, 99)}, "window"),
