@@ -45,6 +45,9 @@ def test_a_small_package_is_measured(
     # low imports top, which imports top.a, which imports low
     found = house.structure(tmp_path / "p")
     assert found == {"rooms": 2, "floors": 2, "circles of files": 1, "circles of rooms": 1}
+    for path in (tmp_path / "p" / "low.py", tmp_path / "p" / "top" / "a.py"):
+        path.write_text("class C: ...\n")
+    assert house.shared_names(tmp_path / "p") == {"C": ["low.py", "top/a.py"]}
 
 
 def test_floors_and_circles(house: Any) -> None:

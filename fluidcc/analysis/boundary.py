@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.change import (
-    Lost,
     Parameter,
+    StepFailed,
     abscissa,
     at_value,
     bracket,
@@ -24,7 +24,7 @@ from fluidcc.analysis.change import (
     root_slopes,
     same_queues,
 )
-from fluidcc.analysis.point import Point, at_numbers, operating_point
+from fluidcc.analysis.point import OperatingPoint, at_numbers, operating_point
 from fluidcc.base.arguments import explained, explained_class, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput
 from fluidcc.base.progress import BARE, Progress
@@ -175,7 +175,7 @@ class Boundary(InTable):
         ds/dp of the crossing root.
     stable_below : bool
         Whether the network is stable just below the value, and not above.
-    point : Point
+    point : OperatingPoint
         The operating point there, with its network as ``point.net``.
     mode : str
         ``"loop"``, or the class of identical flows whose differences grow.
@@ -188,7 +188,7 @@ class Boundary(InTable):
     kind: str
     slope: complex
     stable_below: bool
-    point: Point = field(repr=False)
+    point: OperatingPoint = field(repr=False)
     mode: str = "loop"
 
     @property
@@ -324,7 +324,7 @@ def stability_boundary(
     )
 
 
-def refine(point: Point, turned: Parameter, inside: float, outside: float) -> Boundary:
+def refine(point: OperatingPoint, turned: Parameter, inside: float, outside: float) -> Boundary:
     """The crossing between two values."""
     from scipy.optimize import brentq
 
@@ -432,7 +432,7 @@ class _Place(NamedTuple):
     """
 
     at: Floats
-    point: Point
+    point: OperatingPoint
     root: complex
     gradient: Floats
 
@@ -451,7 +451,7 @@ class _Curve:
         at = np.log([along.value, start.value])
         self.start = self._place(at, start.point, complex(0.0, start.frequency))
 
-    def _place(self, at: Floats, point: Point, near: complex) -> _Place:
+    def _place(self, at: Floats, point: OperatingPoint, near: complex) -> _Place:
         by = list(zip(self.turned, np.exp(at).tolist(), strict=True))
         root, slopes = root_slopes(point, self.mode, near, by)
         return _Place(at, point, root, np.real(slopes) * np.exp(at))
@@ -503,7 +503,7 @@ class _Curve:
             if beyond is None:
                 return found, edge is not None
             edge = ahead, across = beyond
-        raise Lost("the curve could not be followed into a corner of the bounds")
+        raise StepFailed("the curve could not be followed into a corner of the bounds")
 
     def _edge(self, at: Floats, ahead: Floats) -> tuple[Floats, Floats] | None:
         """Where the way from `at` leaves the box, and across which axis; None if it does not."""
@@ -537,4 +537,4 @@ class _Curve:
                 return here._replace(at=u)
             if np.max(np.abs(move)) > 2 * step:
                 break
-        raise Lost("the curve could not be followed")
+        raise StepFailed("the curve could not be followed")

@@ -21,7 +21,7 @@ from fluidcc.analysis.modes import (
     polish,
     without_zeros,
 )
-from fluidcc.analysis.point import BUSY, FULL, PASS, Lags, Point, at_numbers
+from fluidcc.analysis.point import BUSY, FULL, PASS, Lags, OperatingPoint, at_numbers
 from fluidcc.analysis.wiring import Matrices, deviations, wire
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, UnknownName
@@ -68,7 +68,7 @@ class Parameter(InTable):
         return {key: v for t in self.targets for key, v in t.settings(value).items()}
 
 
-def parameters(point: Point) -> list[Parameter]:
+def parameters(point: OperatingPoint) -> list[Parameter]:
     """Every parameter the linearisation depends on; those of identical flows are one."""
     found: list[Parameter] = []
 
@@ -92,7 +92,7 @@ def parameters(point: Point) -> list[Parameter]:
     return found
 
 
-def parameter(point: Point, name: str) -> Parameter:
+def parameter(point: OperatingPoint, name: str) -> Parameter:
     """The parameter that `name` means: ``"eta"`` in every law that has it, ``"flow.eta"``,
     ``"link.capacity"``, ...
 
@@ -142,7 +142,7 @@ def _key(p: Parameter) -> str:
     return p.name.rpartition(".")[2]
 
 
-def moved(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Parameters:
+def moved(point: OperatingPoint, turned: Sequence[tuple[Parameter, float]]) -> Parameters:
     """The numbers of a point's network with parameters at other values."""
     given = point.given.part()
     settings: dict[Any, Any] = {}
@@ -155,7 +155,7 @@ def moved(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Parameters
     return given
 
 
-def at_value(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Point:
+def at_value(point: OperatingPoint, turned: Sequence[tuple[Parameter, float]]) -> OperatingPoint:
     """The operating point where each parameter has its value.
 
     Raises
@@ -170,10 +170,10 @@ def at_value(point: Point, turned: Sequence[tuple[Parameter, float]]) -> Point:
 
 
 def derivative(
-    point: Point,
+    point: OperatingPoint,
     p: Parameter,
     value: float,
-    of: Callable[[Point], Any],
+    of: Callable[[OperatingPoint], Any],
     now: Any,
     corner: float = CORNER,
 ) -> NDArray[np.float64]:
@@ -181,7 +181,7 @@ def derivative(
 
     Parameters
     ----------
-    point : Point
+    point : OperatingPoint
         Where the parameter has its `value`.
     p : Parameter
     value : float
@@ -216,22 +216,22 @@ def derivative(
     return np.where(apart <= corner * size, slope, np.nan)
 
 
-def same_queues(before: Point, after: Point) -> None:
+def same_queues(before: OperatingPoint, after: OperatingPoint) -> None:
     """Refuse a step on which a queue begins or ends, as the network is another one then."""
     state = {PASS: "empty", BUSY: "busy", FULL: "full"}
     for link, was, became in zip(before.links, before.mode, after.mode, strict=True):
         if was != became:
-            raise Lost(
+            raise StepFailed(
                 f"the queue of link {link.name!r} is no longer {state[int(was)]} but "
                 f"{state[int(became)]}"
             )
 
 
-class Lost(FluidccError):
+class StepFailed(FluidccError):
     """A step of the continuation failed; a shorter one may not."""
 
 
-def _scale(point: Point, units: str) -> float:
+def _scale(point: OperatingPoint, units: str) -> float:
     """The size of a number with these units by the round trip, the capacity and the packets of a
     network.
     """
@@ -241,11 +241,11 @@ def _scale(point: Point, units: str) -> float:
 
 
 def root_slopes(
-    point: Point, mode: str, near: complex, by: Sequence[tuple[Parameter, float]]
+    point: OperatingPoint, mode: str, near: complex, by: Sequence[tuple[Parameter, float]]
 ) -> tuple[complex, list[complex]]:
     """The root next to `near`, polished, and its derivatives by each parameter, at its value."""
 
-    def root_at(at: Point) -> Any:
+    def root_at(at: OperatingPoint) -> Any:
         found = polish(matrices_of(at, mode), near)
         return np.array([found.real, found.imag])
 
@@ -254,12 +254,12 @@ def root_slopes(
     return complex(*now), slopes
 
 
-def matrices_of(point: Point, mode: str) -> Matrices:
+def matrices_of(point: OperatingPoint, mode: str) -> Matrices:
     """The closed loop at a point, or the differences among the flows of a class."""
     return wire(point) if mode == "loop" else deviations(point)[mode]
 
 
-def abscissa(point: Point) -> tuple[complex, str]:
+def abscissa(point: OperatingPoint) -> tuple[complex, str]:
     """The rightmost root of all, in the upper half plane, and the system it belongs to.
 
     What each flow has under way is on account: the roots at zero that stand for other amounts are
@@ -277,7 +277,7 @@ def abscissa(point: Point) -> tuple[complex, str]:
     return best
 
 
-def _on_account(point: Point, name: str) -> int:
+def _on_account(point: OperatingPoint, name: str) -> int:
     """How many states of a system keep account of what is under way."""
     of = (trackers(f.spec.law) for f in point.classes if name in ("loop", f.label))
     return sum(kept.data != 0 == kept.delay for own in of for kept in own.values())
@@ -316,8 +316,8 @@ def _steps(start: float, end: float) -> list[float]:
 
 
 def bracket(
-    point: Point, turned: Parameter, start: float, low: float, high: float
-) -> tuple[float, float, Point]:
+    point: OperatingPoint, turned: Parameter, start: float, low: float, high: float
+) -> tuple[float, float, OperatingPoint]:
     """Two neighbouring values with different verdicts, and the operating point at the first."""
     start = min(max(start, low), high)
     here = at_value(point, [(turned, start)])
@@ -345,13 +345,13 @@ def bracket(
 
 
 def _turn(
-    here: Point,
+    here: OperatingPoint,
     turned: Parameter,
     start: float,
     values: list[list[float]],
     sign: bool,
     stopped: list[str],
-) -> tuple[float, float, Point] | None:
+) -> tuple[float, float, OperatingPoint] | None:
     """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a
     way before.
     """

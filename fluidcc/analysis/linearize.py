@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides, resting_point
-from fluidcc.analysis.point import Lags, Point
+from fluidcc.analysis.point import Lags, OperatingPoint
 from fluidcc.analysis.wiring import Matrices, as_one, cut, deviations, return_ratios, wire
 from fluidcc.base.arguments import choice, explained, explained_class, whole
 from fluidcc.base.errors import InvalidInput, gathered
@@ -38,7 +38,7 @@ class LinearNetwork(DelayLTI):
 
     Attributes
     ----------
-    point : Point
+    point : OperatingPoint
         The equilibrium, by class of flows.
     classes : dict of str to tuple of str
         The flows behind each class, by its name: that of an input and output, unless the loop is
@@ -48,14 +48,14 @@ class LinearNetwork(DelayLTI):
         near the equilibrium, or integrators that nobody reads.
     """
 
-    point: Point
+    point: OperatingPoint
     trackers: tuple[str, ...]
     wired: Matrices
     _loop: str
     _exact = False  # an equilibrium is solved for
 
     @classmethod
-    def of(cls, point: Point, m: Matrices, loop: str = "") -> LinearNetwork:
+    def of(cls, point: OperatingPoint, m: Matrices, loop: str = "") -> LinearNetwork:
         """The system of matrices wired from a point; which loop they are."""
         new = object.__new__(cls)
         new.wired, new.states, new.inputs, new.outputs = m, m.states, m.ports, m.ports
@@ -160,7 +160,7 @@ class LinearNetwork(DelayLTI):
         }
 
 
-def copies(point: Point) -> dict[str, int]:
+def copies(point: OperatingPoint) -> dict[str, int]:
     """How often the roots of each part are those of the network: of the loop and of differences."""
     return {"": 1, **{f.label: f.count - 1 for f in point.classes}}
 
@@ -187,7 +187,7 @@ class Counts(NamedTuple):
     gone: dict[str, int]
 
     @classmethod
-    def of(cls, point: Point, joined: Matrices | None = None) -> Counts:
+    def of(cls, point: OperatingPoint, joined: Matrices | None = None) -> Counts:
         """Count, with the matrices of the closed loop if they are known."""
         closed = LinearNetwork.of(point, wire(point) if joined is None else joined, "closed")
         parts = {"": closed, **closed.deviations()}

@@ -33,7 +33,7 @@ from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.point import OperatingPoint
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.count import RootCount
@@ -96,7 +96,7 @@ class Mode(InTable):
 
 
 def modes_of(
-    point: Point, parts: Mapping[str, DelayLTI], roots: NDArray[np.complex128]
+    point: OperatingPoint, parts: Mapping[str, DelayLTI], roots: NDArray[np.complex128]
 ) -> tuple[Mode, ...]:
     """A mode for each of the roots, one of each conjugate pair; `parts` are the closed loop, under
     "", and the differences by class.
@@ -135,7 +135,7 @@ def _rates(pencil: Pencil, s: complex) -> Any:
     return rates / most if most != 0 else rates
 
 
-def _shifts(point: Point, rates: Any) -> bool:
+def _shifts(point: OperatingPoint, rates: Any) -> bool:
     weight = point.count * rates
     if len(rates) < 2:
         return False
@@ -201,12 +201,12 @@ class FreeDirection(InTable):
         return " ".join(terms).removeprefix("+ ")
 
 
-def free_directions(point: Point, among: dict[str, int]) -> tuple[FreeDirection, ...]:
+def free_directions(point: OperatingPoint, among: dict[str, int]) -> tuple[FreeDirection, ...]:
     """The continuum of equilibria through a point; empty if it stands alone.
 
     Parameters
     ----------
-    point : Point
+    point : OperatingPoint
         Where.
     among : dict of str to int
         Classes of identical flows whose differences have roots at zero, and how many.
@@ -228,14 +228,14 @@ def free_directions(point: Point, among: dict[str, int]) -> tuple[FreeDirection,
 
 
 def left_out(
-    point: Point, counts: Mapping[str, RootCount]
+    point: OperatingPoint, counts: Mapping[str, RootCount]
 ) -> tuple[tuple[FreeDirection, ...], dict[str, int]]:
     """The directions that account for roots at zero, with a warning, and how many such roots each
     part has.
 
     Parameters
     ----------
-    point : Point
+    point : OperatingPoint
         Where.
     counts : mapping of str to RootCount
         Of the loop, under "", and of the differences inside each class of identical flows. A part
@@ -261,14 +261,14 @@ def left_out(
     return found, {name: n for name, n in zeros.items() if name in explained}
 
 
-def choices(point: Point, free: Iterable[FreeDirection]) -> list[FreeDirection]:
+def choices(point: OperatingPoint, free: Iterable[FreeDirection]) -> list[FreeDirection]:
     """Those of the directions that are a choice of equilibria, and not of the data under way that
     a state only keeps account of.
     """
     return [d for d in free if not _by_account(point, d)]
 
 
-def _by_account(point: Point, direction: FreeDirection) -> bool:
+def _by_account(point: OperatingPoint, direction: FreeDirection) -> bool:
     for f in point.classes:
         law = f.spec.law
         states = {plain(z) for z, account in trackers(law).items() if account.data != 0}
@@ -297,7 +297,7 @@ def without_zeros(
     return roots[np.sort(np.argsort(np.abs(roots), kind="stable")[min(zeros, at_zero) :])]
 
 
-def _directions(point: Point) -> list[dict[str, float]]:
+def _directions(point: OperatingPoint) -> list[dict[str, float]]:
     """A basis of the null space of the conditions, if every step along it can be made; else
     nothing.
     """
@@ -322,7 +322,7 @@ def _directions(point: Point) -> list[dict[str, float]]:
     return found
 
 
-def _decomposed(point: Point) -> tuple[Any, Any, Any, Any, Any, Any]:
+def _decomposed(point: OperatingPoint) -> tuple[Any, Any, Any, Any, Any, Any]:
     """The unknowns, which conditions are theirs, their sizes, and the singular value decomposition
     of the derivatives with the factors that scale these.
     """
@@ -334,7 +334,9 @@ def _decomposed(point: Point) -> tuple[Any, Any, Any, Any, Any, Any]:
     return unknowns, keep, size, row, column, np.linalg.svd(J * row[:, None] * column)
 
 
-def resting_point(net: Network, at: float | str | Equilibrium, delays: str = "fifo") -> Point:
+def resting_point(
+    net: Network, at: float | str | Equilibrium, delays: str = "fifo"
+) -> OperatingPoint:
     """The operating point; an equilibrium that is given must be one of this network.
 
     Raises
@@ -356,7 +358,7 @@ def resting_point(net: Network, at: float | str | Equilibrium, delays: str = "fi
     return point
 
 
-def on_both_sides(point: Point) -> list[Point]:
+def on_both_sides(point: OperatingPoint) -> list[OperatingPoint]:
     """Where the equilibrium may be too, by its error, along what the conditions tell least of; none
     where it is well known, or one of a continuum.
     """
@@ -381,7 +383,7 @@ def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDA
 
 
 def _closes(
-    point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any,
+    point: OperatingPoint, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any,
     rounding: Any,
 ) -> bool:  # fmt: skip
     """Whether there is an equilibrium a step away, up to a correction across the null space."""
@@ -412,7 +414,7 @@ def _reduced(basis: Any, noise: float) -> Any:
     return rows
 
 
-def _named(point: Point, unknowns: Any, move: Any) -> dict[str, float]:
+def _named(point: OperatingPoint, unknowns: Any, move: Any) -> dict[str, float]:
     """The states that move, the first by one."""
     states: dict[str, float] = {}
     for slot, value in zip(unknowns, move, strict=True):
@@ -425,7 +427,7 @@ def _named(point: Point, unknowns: Any, move: Any) -> dict[str, float]:
 # --- the unknowns and conditions of an equilibrium, in one order ---------------------------------
 
 
-def residual(point: Point) -> Any:
+def residual(point: OperatingPoint) -> Any:
     """What vanishes at an equilibrium, one entry an unknown of `_slots`, in its order."""
     parts = []
     flows, links = flows_of(point), links_of(point)
@@ -443,7 +445,7 @@ def residual(point: Point) -> Any:
     return np.concatenate([np.ravel(part) for part in parts])
 
 
-def _slots(point: Point) -> list[tuple[str, int, int]]:
+def _slots(point: OperatingPoint) -> list[tuple[str, int, int]]:
     found: list[tuple[str, int, int]] = []
     for g in point.flow_groups:
         found += [("z", g.members[j], i) for i, j in zip(*np.nonzero(g.free), strict=True)]
@@ -456,7 +458,7 @@ def _slots(point: Point) -> list[tuple[str, int, int]]:
     return found
 
 
-def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point:
+def shifted(point: OperatingPoint, slots: list[tuple[str, int, int]], step: Any) -> OperatingPoint:
     """The point with its unknowns changed by `step`, which may be complex."""
 
     def copy(v: Any) -> Any:
@@ -478,7 +480,7 @@ def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point
 
 
 def conditions(
-    point: Point,
+    point: OperatingPoint,
 ) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], Any, NDArray[np.float64]]:
     """The unknowns that are not trackers, the conditions that go with them, their values, and
     dF/dX.
@@ -494,7 +496,7 @@ def conditions(
     return unknowns, keep, size, J
 
 
-def _name(point: Point, slot: tuple[str, int, int]) -> str:
+def _name(point: OperatingPoint, slot: tuple[str, int, int]) -> str:
     """The name of an unknown that is a state, or ""."""
     kind, i, j = slot
     if kind in ("x", "y"):

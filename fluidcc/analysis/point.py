@@ -57,7 +57,7 @@ NEAR = 1e-9
 """Relative distance at which a point counts as on a switching surface."""
 NUMBERS = ("access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")
 LISTS = ("z", "p", "v", "lp")
-"""The arrays of a `Point`, and the lists of arrays."""
+"""The arrays of an `OperatingPoint`, and the lists of arrays."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class LawGroup:
 
 
 @dataclass(frozen=True)
-class Point:
+class OperatingPoint:
     """Numbers only, so that a copy in complex numbers differentiates whatever is computed from
     them.
 
@@ -131,7 +131,7 @@ class Point:
     delays: str = "fifo"  # how they are taken, "fifo" or "frozen": see `fluidcc.linearize`
     rows: Any = ()  # of points: which ones of a sweep
 
-    def part(self, pick: Any) -> Point:
+    def part(self, pick: Any) -> OperatingPoint:
         """Some of the points; without an axis of them, that of a number."""
         if np.ndim(pick) and len(pick) == len(self.rows):
             return self
@@ -140,14 +140,14 @@ class Point:
         constant = tuple((route, rate[pick]) for route, rate in self.constant)
         return self.changed(constant=constant, **numbers)
 
-    def with_classes(self, classes: tuple[FlowClass, ...], of: Any) -> Point:
+    def with_classes(self, classes: tuple[FlowClass, ...], of: Any) -> OperatingPoint:
         """The point with other classes, each with the numbers of one that there is now."""
         arrays = {k: getattr(self, k)[of] for k in ("access", "back", "packet", "x", "least")}
         arrays["count"] = np.array([float(f.count) for f in classes])
         lists = {k: [getattr(self, k)[i] for i in of] for k in ("z", "p")}
         return self.changed(classes=classes, **arrays, **lists)
 
-    def split(self, codes: Any) -> Iterator[tuple[Point, int]]:
+    def split(self, codes: Any) -> Iterator[tuple[OperatingPoint, int]]:
         """The points by equal columns of `codes`, of shape (..., points), and the first of each."""
         for pick in alike(np.reshape(codes, (-1, len(self.rows))).T):
             yield self.part(pick), int(pick[0])
@@ -162,18 +162,18 @@ class Point:
         """Links that let through no more than their capacity."""
         return np.asarray(self.mode != PASS)
 
-    def changed(self, **values: Any) -> Point:
+    def changed(self, **values: Any) -> OperatingPoint:
         """A copy with other numbers."""
-        new = object.__new__(Point)  # `replace` takes ten times as long for so many fields
+        new = object.__new__(OperatingPoint)  # `replace` takes ten times as long for so many fields
         vars(new).update({**vars(self), **values, "_known": {}})
         return new
 
 
-def once(find: Callable[[Point], T]) -> Callable[[Point], T]:
+def once(find: Callable[[OperatingPoint], T]) -> Callable[[OperatingPoint], T]:
     """Return the same function, which is evaluated once for each point: points do not change."""
 
     @wraps(find)
-    def found(point: Point) -> T:
+    def found(point: OperatingPoint) -> T:
         known: dict[str, T] = vars(point).setdefault("_known", {})
         if find.__name__ not in known:
             known[find.__name__] = find(point)
@@ -192,7 +192,7 @@ class Lags:
     both together; direct[k] straight back, past the queues, from the link that offers least.
     """
 
-    def __init__(self, point: Point) -> None:
+    def __init__(self, point: OperatingPoint) -> None:
         self.forward: list[list[Any]] = []
         self.backward: list[list[Any]] = []
         self.trip: list[Any] = []
@@ -206,7 +206,7 @@ class Lags:
             self.trip.append(point.access[k] + sum(hop) + point.back[k])
 
 
-def route_lags(point: Point, route: tuple[int, ...], access: Any) -> list[Any]:
+def route_lags(point: OperatingPoint, route: tuple[int, ...], access: Any) -> list[Any]:
     """Delay from a source to each hop [s]."""
     found = [access]
     for l in route[:-1]:
@@ -214,7 +214,7 @@ def route_lags(point: Point, route: tuple[int, ...], access: Any) -> list[Any]:
     return found
 
 
-def loss(point: Point, drop: Any = None) -> Any:
+def loss(point: OperatingPoint, drop: Any = None) -> Any:
     """Loss ratio of each link: (4) where the buffer is full, whatever was dropped before; else
     what is dropped.
     """
@@ -223,7 +223,7 @@ def loss(point: Point, drop: Any = None) -> Any:
     return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), early)
 
 
-def passed(point: Point, route: tuple[int, ...], lost: Any = None) -> list[Any]:
+def passed(point: OperatingPoint, route: tuple[int, ...], lost: Any = None) -> list[Any]:
     """Share of a flow that arrives at each hop of its route; `lost` is the loss ratio of each
     link, where known.
     """
@@ -257,20 +257,20 @@ class Side(NamedTuple):
 
 
 @once
-def flows_of(point: Point) -> Side:
+def flows_of(point: OperatingPoint) -> Side:
     """The classes of flows at a point."""
     names, laws = ([f.name for f in point.classes], [f.spec.law for f in point.classes])
     return Side(names, laws, point.flow_groups, point.z, flow_inputs(point), point.p)
 
 
 @once
-def links_of(point: Point) -> Side:
+def links_of(point: OperatingPoint) -> Side:
     """The links at a point."""
     names, laws = [k.name for k in point.links], [k.law for k in point.links]
     return Side(names, laws, point.link_groups, point.v, link_inputs(point), point.lp)
 
 
-def link_inputs(point: Point) -> Any:
+def link_inputs(point: OperatingPoint) -> Any:
     """(inputs, L) in the order of ``Link.inputs``."""
     zero = np.zeros_like(point.c)
     crossed = np.zeros(len(point.c), bool)
@@ -288,7 +288,7 @@ def link_inputs(point: Point) -> Any:
 
 
 @once
-def link_outputs(point: Point) -> dict[str, Any]:
+def link_outputs(point: OperatingPoint) -> dict[str, Any]:
     """Mark, price, drop and offer of each link (L,), 0 where its law has none."""
     names = ("mark", "price", "drop", "offer")
     values: dict[str, Any] = {name: np.zeros_like(point.y) for name in names}
@@ -301,7 +301,7 @@ def link_outputs(point: Point) -> dict[str, Any]:
     return values
 
 
-def least_offers(point: Point) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def least_offers(point: OperatingPoint) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """The link that offers least on each route, -1 where none offers, and which links of the route
     do as well, to a relative `NEAR`: (K, ...) and (K, L, ...).
     """
@@ -317,7 +317,7 @@ def least_offers(point: Point) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     return which, on_route & (heard <= least + NEAR * np.abs(least))
 
 
-def flow_inputs(point: Point) -> Any:
+def flow_inputs(point: OperatingPoint) -> Any:
     """(inputs, K) in the order of ``Source.inputs``."""
     out, wait = link_outputs(point), point.delay + point.q
     lost = loss(point, out["drop"])
@@ -338,11 +338,11 @@ def flow_inputs(point: Point) -> Any:
     return np.array([known.get(s, zero) for s in SOURCE_INPUTS])
 
 
-def _along(point: Point, value: Callable[[int], Any], K: int) -> Any:
+def _along(point: OperatingPoint, value: Callable[[int], Any], K: int) -> Any:
     return np.array([sum(value(l) for l in point.classes[k].route) for k in range(K)])
 
 
-def arrivals(point: Point) -> Any:
+def arrivals(point: OperatingPoint) -> Any:
     """Rate that arrives at each link (L,), from the rates of the flows and the loss upstream
     [bit/s].
     """
@@ -366,7 +366,7 @@ def own_states(g: LawGroup) -> Any:
 
 def operating_point(
     net: Network, at: float | str | Equilibrium = math.inf, delays: str = "fifo"
-) -> Point:
+) -> OperatingPoint:
     """The equilibrium of a network, with everything a linearisation needs to know about it.
 
     Raises
@@ -393,7 +393,9 @@ def operating_point(
     return _only(many, rest, delays)
 
 
-def _only(many: Equilibria, rest: Any, delays: str, classes: Sequence[FlowClass] = ()) -> Point:
+def _only(
+    many: Equilibria, rest: Any, delays: str, classes: Sequence[FlowClass] = ()
+) -> OperatingPoint:
     errors: dict[int, FluidccError] = {}
     for point in operating_points(many, errors, classes):
         if delays == "frozen":
@@ -402,7 +404,7 @@ def _only(many: Equilibria, rest: Any, delays: str, classes: Sequence[FlowClass]
     raise errors[0]
 
 
-def at_numbers(point: Point, given: Parameters) -> Point:
+def at_numbers(point: OperatingPoint, given: Parameters) -> OperatingPoint:
     """The operating point of the network with other numbers, found anew, with the same classes.
 
     Raises
@@ -418,7 +420,7 @@ def at_numbers(point: Point, given: Parameters) -> Point:
 
 def operating_points(
     rest: Equilibria, errors: dict[int, FluidccError], classes: Sequence[FlowClass] = ()
-) -> Iterator[Point]:
+) -> Iterator[OperatingPoint]:
     """All points that have an equilibrium, by structure; of one alone without an axis of points.
 
     Parameters
@@ -457,7 +459,7 @@ def operating_points(
                     yield from _untied(on_branch, errors)
 
 
-def _everywhere(rest: Equilibria) -> Point:
+def _everywhere(rest: Equilibria) -> OperatingPoint:
     """All points, with a class for each row of flows that listens; not yet on a branch."""
     wired = rest.wired
     net, links = held(wired.net), [wired.link(l) for l in range(len(wired.links))]
@@ -480,7 +482,7 @@ def _everywhere(rest: Equilibria) -> Point:
 
     access, back, size = (wired.array(wired.delays[k][i] for k in kinds) for i in (0, 2, 3))
     capacity, longest = (wired.array(known[s] for known in links) for s in (c, q_max))
-    return Point(
+    return OperatingPoint(
         net, wired.given, wired.at, None,
         tuple(FlowClass(wired.kinds[k], f, wired.routes[k])
               for k, f in zip(kinds, specs, strict=True)),
@@ -493,7 +495,7 @@ def _everywhere(rest: Equilibria) -> Point:
     )  # fmt: skip
 
 
-def _leaders(every: Point, classes: Sequence[FlowClass]) -> Any:
+def _leaders(every: OperatingPoint, classes: Sequence[FlowClass]) -> Any:
     """For each class the first one that is equal to it, (classes, points); those given, if any."""
     first = np.repeat(np.arange(len(every.classes))[:, None], len(every.rows), axis=1)
     if classes:
@@ -518,7 +520,7 @@ def _leaders(every: Point, classes: Sequence[FlowClass]) -> Any:
     return first
 
 
-def _in_classes(point: Point, leader: Any, mode: Any) -> Point:
+def _in_classes(point: OperatingPoint, leader: Any, mode: Any) -> OperatingPoint:
     """A point with equal classes as one, that of their `leader`, and with these modes of queues."""
     lead, place = np.unique(leader), {name: i for i, name in enumerate(point.net.flows)}
     names: dict[int, list[str]] = {m: [] for m in lead.tolist()}
@@ -561,7 +563,7 @@ def _between(link: LinkSpec, full: bool, admitted: float) -> InvalidInput:
     )
 
 
-def _untied(point: Point, errors: dict[int, FluidccError]) -> Iterator[Point]:
+def _untied(point: OperatingPoint, errors: dict[int, FluidccError]) -> Iterator[OperatingPoint]:
     """The points of one structure, without those at which links offer a class the same least rate
     and it listens to it.
     """
@@ -591,7 +593,9 @@ def _untied(point: Point, errors: dict[int, FluidccError]) -> Iterator[Point]:
             yield part
 
 
-def _by_branch(point: Point, errors: dict[int, FluidccError], kind: str) -> Iterator[Point]:
+def _by_branch(
+    point: OperatingPoint, errors: dict[int, FluidccError], kind: str
+) -> Iterator[OperatingPoint]:
     """The points by the branches of the laws of flows or of links, and by the states that a
     bound holds.
     """
@@ -622,7 +626,7 @@ def _by_branch(point: Point, errors: dict[int, FluidccError], kind: str) -> Iter
         yield part.changed(**{f"{kind}_groups": groups})
 
 
-def _details(point: Point) -> Any:
+def _details(point: OperatingPoint) -> Any:
     """Which derivatives vanish and which lags coincide, as codes of shape (..., points)."""
     codes = []
     many = point.x.shape[-1]
@@ -655,7 +659,7 @@ def _coincidences(lags: Any) -> Any:
 # --- laws on their branches -----------------------------------------------------------------------
 
 
-SIDES: dict[str, Callable[[Point], Side]] = {"flow": flows_of, "link": links_of}
+SIDES: dict[str, Callable[[OperatingPoint], Side]] = {"flow": flows_of, "link": links_of}
 
 
 class _OnBranch(NamedTuple):
@@ -673,7 +677,7 @@ class _OnBranch(NamedTuple):
     loose: Any
 
 
-def _branches(point: Point, kind: str, of: Side | None = None) -> Iterator[_OnBranch]:
+def _branches(point: OperatingPoint, kind: str, of: Side | None = None) -> Iterator[_OnBranch]:
     """The laws of the flows or links by structure, each on its branch at the point."""
     of = of or SIDES[kind](point)
     for members in grouped(of.laws):
@@ -709,7 +713,7 @@ def _branches(point: Point, kind: str, of: Side | None = None) -> Iterator[_OnBr
         yield _OnBranch(law, tuple(members), modes, free, near, loose)
 
 
-def _known(point: Point, kind: str, law: Any, i: int, params: Any) -> dict[Any, Any]:
+def _known(point: OperatingPoint, kind: str, law: Any, i: int, params: Any) -> dict[Any, Any]:
     """What bounds of a law's states may depend on."""
     place: Any = (
         {c: point.c[i], q_max: point.q_max[i]}
@@ -728,7 +732,7 @@ def _decays_alone(jacobians: Any, i: int, moves: Any) -> Any:
     return (own < 0) & ~by.any(axis=0) & ~jacobians.B[i].any(axis=0)
 
 
-def _refuse_frozen_loss(point: Point) -> None:
+def _refuse_frozen_loss(point: OperatingPoint) -> None:
     """The frozen form does not thin what comes after a loss, so that its equilibrium would be
     another one.
     """
@@ -762,7 +766,7 @@ def _refuse_ticks(net: Network) -> None:
                 )
 
 
-def with_alone(point: Point, name: str) -> tuple[Point, int]:
+def with_alone(point: OperatingPoint, name: str) -> tuple[OperatingPoint, int]:
     """The point with the flow `name` in a class of its own, and the number of that class: it can
     be judged by itself then.
     """

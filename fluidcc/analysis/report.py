@@ -27,7 +27,7 @@ from fluidcc.analysis.modes import (
     polish,
     without_zeros,
 )
-from fluidcc.analysis.point import BUSY, FULL, Point, at_numbers, link_outputs, with_alone
+from fluidcc.analysis.point import BUSY, FULL, OperatingPoint, at_numbers, link_outputs, with_alone
 from fluidcc.analysis.wiring import apart, as_one, cut, has_loop, return_ratios, wire
 from fluidcc.base import above
 from fluidcc.base.arguments import choice, explained_class, number, shown, whole
@@ -201,7 +201,7 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     mode = among or "loop"
     root = root if crowded else polish(matrices_of(point, mode), root)
 
-    def figures(at: Point) -> Any:
+    def figures(at: OperatingPoint) -> Any:
         s = complex(math.nan) if crowded else polish(matrices_of(at, mode), root)
         found = [-s.real, s.imag if root.imag >= 0 else -s.imag]
         if not report.stable:
@@ -345,7 +345,7 @@ def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
 # --- `StabilityReport` ----------------------------------------------------------------------------
 
 
-def static_windows(point: Point) -> tuple[str, ...]:
+def static_windows(point: OperatingPoint) -> tuple[str, ...]:
     """What to say of flows that send their window over the round trip to a queue that marks or
     drops early.
     """
@@ -572,7 +572,7 @@ class StabilityReport:
     # --- what it rests on -------------------------------------------------------------------------
 
     @property
-    def point(self) -> Point:
+    def point(self) -> OperatingPoint:
         """The operating point."""
         return self.closed.point
 

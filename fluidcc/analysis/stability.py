@@ -14,7 +14,7 @@ import numpy as np
 
 from fluidcc.analysis.linearize import Counts, LinearNetwork, copies
 from fluidcc.analysis.modes import DOUBTFUL, resting_point
-from fluidcc.analysis.point import Point, operating_points
+from fluidcc.analysis.point import OperatingPoint, operating_points
 from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
 from fluidcc.analysis.wiring import (
     Matrices,
@@ -141,7 +141,7 @@ def _certified(parts: dict[str, LinearNetwork]) -> dict[str, Certificate]:
     return {name or "loop": certify(system) for name, system in parts.items()}
 
 
-def _warn_without_loop(point: Point, opened: Matrices) -> None:
+def _warn_without_loop(point: OperatingPoint, opened: Matrices) -> None:
     if not np.any(point.regulating) and not has_loop(opened):
         links = sorted({point.links[l].name for f in point.classes for l in f.route})
         warn(
@@ -286,7 +286,7 @@ def verdicts_at(rest: Equilibria, *, roots: bool = True, margins: bool = True) -
 
 
 def _judge(
-    point: Point, table: dict[str, Any], alone: dict[int, str], roots: bool, margins: bool
+    point: OperatingPoint, table: dict[str, Any], alone: dict[int, str], roots: bool, margins: bool
 ) -> None:
     """Put the verdicts of points of one structure into the table."""
     rows = point.rows

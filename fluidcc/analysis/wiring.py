@@ -49,7 +49,7 @@ from fluidcc.simulation.layout import trunks_of
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, offer_min, pi, plain, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import LawGroup, Point
+    from fluidcc.analysis.point import LawGroup, OperatingPoint
     from fluidcc.laws.linear import Jacobians
 
 HEARD = (e, edot, pi, price, offer_min, x_tau)
@@ -70,7 +70,7 @@ class LinearLaw:
 
 
 @once
-def sources(point: Point) -> list[LinearLaw]:
+def sources(point: OperatingPoint) -> list[LinearLaw]:
     """The linear law of every class, without states that are held or matter to nobody."""
     found: list[Any] = [None] * len(point.classes)
     flows = flows_of(point)
@@ -162,7 +162,7 @@ def _add(to: Row, row: Row, factor: Any = 1.0) -> None:
         to[column] = to.get(column, 0.0) + factor * value
 
 
-def _endless(point: Point) -> InvalidInput:
+def _endless(point: OperatingPoint) -> InvalidInput:
     return InvalidInput(
         f"flow {point.classes[0].label!r} and others form a loop without any delay, so the "
         "network has no linearisation; give a link delay, access_delay or return_delay above 0"
@@ -176,7 +176,7 @@ class _Wiring:
     what links answer: their arrivals, or what stands for them there.
     """
 
-    def __init__(self, point: Point, loop: str, only: int | None = None) -> None:
+    def __init__(self, point: OperatingPoint, loop: str, only: int | None = None) -> None:
         self.point, self.loop, self.only = point, loop, only
         self.answered = "broken" if loop == "links" else "y"
         self.rows: dict[tuple[str, int], Row] = {}
@@ -490,7 +490,7 @@ class Matrices(NamedTuple):
     trackers: tuple[str, ...]
 
 
-def closed(m: Matrices, point: Point) -> Matrices:
+def closed(m: Matrices, point: OperatingPoint) -> Matrices:
     """An open loop, from rates to minus what the laws want them to be, closed: from disturbances of
     rates to rates, which become channels without delay.
 
@@ -504,7 +504,7 @@ def closed(m: Matrices, point: Point) -> Matrices:
     return found
 
 
-def _with_delay(m: Matrices, point: Point) -> None:
+def _with_delay(m: Matrices, point: OperatingPoint) -> None:
     """Refuse a system in which signals act on one another without any delay, round and round."""
     of = m.entries
     still = np.append(np.zeros(of.n, bool), ~(of.delays > 0).all(axis=0))
@@ -529,7 +529,7 @@ def has_loop(m: Matrices) -> bool:
     return bool(reach[port].any())
 
 
-def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
+def deviations(point: OperatingPoint, loop: str = "closed") -> dict[str, Matrices]:
     """How the flows of every class of two or more differ from their mean, by its label: links hear
     nothing of that, each only its own past.
     """
@@ -543,7 +543,7 @@ def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
     }
 
 
-def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
+def _alone(point: OperatingPoint, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
     n, own = len(source.names), source.B[:, -1]
     heard = int(_matters(own) or _matters(source.D[-1]))
     port = n + heard
@@ -559,7 +559,7 @@ def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) ->
     return closed(opened, point) if loop == "closed" else opened
 
 
-def cut(point: Point, only: int | None = None) -> str:
+def cut(point: OperatingPoint, only: int | None = None) -> str:
     """Where the loop is broken whose margins are read, that of all flows or of class `only` alone:
     at the "marks", or else "open" at the flows' rates.
 
@@ -586,7 +586,7 @@ def as_one(parts: list[Matrices]) -> Matrices:
     return Matrices(beside([m.entries for m in parts]), states, ports, parts[0].trackers)
 
 
-def return_ratios(point: Point, opened: Matrices | None = None) -> list[Matrices]:
+def return_ratios(point: OperatingPoint, opened: Matrices | None = None) -> list[Matrices]:
     """The loop whose margins are read, in parts (see `cut`, `apart`); `opened` is that at the
     flows' rates, if known.
     """
@@ -595,7 +595,9 @@ def return_ratios(point: Point, opened: Matrices | None = None) -> list[Matrices
     return apart(point, wire(point, "open") if opened is None else opened)
 
 
-def opened_parts(point: Point, opened: Matrices, ratios: list[Matrices]) -> dict[str, Matrices]:
+def opened_parts(
+    point: OperatingPoint, opened: Matrices, ratios: list[Matrices]
+) -> dict[str, Matrices]:
     """That loop under "", and differences by class: what flows hear of themselves stays closed
     where it is broken at marks.
     """
@@ -604,7 +606,7 @@ def opened_parts(point: Point, opened: Matrices, ratios: list[Matrices]) -> dict
     return {"": opened, **deviations(point, "open")}
 
 
-def apart(point: Point, opened: Matrices) -> list[Matrices]:
+def apart(point: OperatingPoint, opened: Matrices) -> list[Matrices]:
     """The return ratio of all flows, from that by class: as of N flows each, in coordinates of
     orthonormal modes.
 
@@ -622,7 +624,7 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
     return [opened._replace(entries=found), *(one for one in others if one.entries.k)]
 
 
-def wire(point: Point, loop: str = "closed", only: int | None = None) -> Matrices:
+def wire(point: OperatingPoint, loop: str = "closed", only: int | None = None) -> Matrices:
     """Join the laws: the loop "closed", or open as for `fluidcc.linearize`: "open", "links" or
     "marks", these as class `only` hears them where it is given.
     """
@@ -633,7 +635,7 @@ def wire(point: Point, loop: str = "closed", only: int | None = None) -> Matrice
     return found
 
 
-def wire_both(point: Point) -> tuple[Matrices, Matrices]:
+def wire_both(point: OperatingPoint) -> tuple[Matrices, Matrices]:
     """The closed loop and the open one."""
     opened = wire(point, "open")
     return closed(opened, point), opened

@@ -19,7 +19,7 @@ from fluidcc.base.errors import Unsupported
 from fluidcc.symbols import e, edot, pi, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.point import OperatingPoint
 
 DELAY, LOSS, PRICE = "queueing delay", "loss", "price"
 _INPUT = {DELAY: e, LOSS: pi, PRICE: price}
@@ -124,7 +124,7 @@ class LocalLoop:
         return np.linalg.eigvals((R * G[:, None, :]) @ R.conj().transpose(0, 2, 1))
 
 
-def local_loop(point: Point) -> LocalLoop:
+def local_loop(point: OperatingPoint) -> LocalLoop:
     """Write a network in that form.
 
     Raises
@@ -163,7 +163,7 @@ def local_loop(point: Point) -> LocalLoop:
     )  # fmt: skip
 
 
-def _refuse_thinned(point: Point, kinds: dict[int, Any]) -> None:
+def _refuse_thinned(point: OperatingPoint, kinds: dict[int, Any]) -> None:
     """What loses packets upstream arrives as (1 - pi) x less a share of what others send, so
     that F is no R G R^T.
     """
@@ -183,7 +183,7 @@ def _refuse_thinned(point: Point, kinds: dict[int, Any]) -> None:
                 )
 
 
-def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
+def _kinds(point: OperatingPoint) -> dict[int, tuple[str, bool, float]]:
     """Signal, whether it is an integral, and gain of every link that answers."""
     found: dict[int, tuple[str, bool, float]] = {}
     for l in range(len(point.links)):

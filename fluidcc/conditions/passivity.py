@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.point import OperatingPoint, operating_point
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.conditions.local import LocalLoop, local_loop
@@ -111,14 +111,14 @@ class PassivityReport:
         return f"<p>{html.escape(self.verdict)}</p>{in_html(rows, head)}"
 
 
-def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> PassivityReport:
+def passivity(net: Network, at: float | Equilibrium | OperatingPoint = math.inf) -> PassivityReport:
     """Test each user of a network for positive realness, over frequency and by the KYP inequality.
 
     Parameters
     ----------
     net : Network
         Whose links answer by their queueing delay.
-    at : float, Equilibrium or Point
+    at : float, Equilibrium or OperatingPoint
         As in `fluidcc.linearize`, or the operating point itself.
 
     Raises
@@ -128,7 +128,7 @@ def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> Passi
     """
     from fluidcc.conditions.positive_real import kyp, positive_real
 
-    loop = local_loop(at if isinstance(at, Point) else operating_point(net, at))
+    loop = local_loop(at if isinstance(at, OperatingPoint) else operating_point(net, at))
     if loop.signal != "queueing delay":
         raise Unsupported(
             f"its links answer by {loop.signal}; the argument is about queues that are not full"

@@ -47,7 +47,7 @@ class FrequencyTest:
 
 
 @dataclass(frozen=True)
-class Storage:
+class KYPSolution:
     """A solution of the KYP inequality, checked.
 
     Attributes
@@ -77,7 +77,7 @@ def positive_real(system: DelayLTI) -> FrequencyTest:
     return FrequencyTest(bool(passive), least, omega, stable)
 
 
-def kyp(system: DelayLTI) -> Storage:
+def kyp(system: DelayLTI) -> KYPSolution:
     """Solve the KYP inequality of a square system without delays.
 
     Raises
@@ -97,12 +97,12 @@ def kyp(system: DelayLTI) -> Storage:
     n = len(A)
     if not n:
         most = float(np.linalg.eigvalsh(-(D + D.T)).max())
-        return Storage(most <= 1e-12 * float(np.abs(D).max()), np.zeros((0, 0)))
+        return KYPSolution(most <= 1e-12 * float(np.abs(D).max()), np.zeros((0, 0)))
     gain = float(max(np.abs(C).max(), np.abs(D).max())) or 1.0
     C, D = C / gain, D / gain  # so that no unit of the outputs matters
     value = _storage(A, B, C, D)
     if value is None:
-        return Storage(False)
+        return KYPSolution(False)
     matrix = _inequality(value, A, B, C, D)
     size = max(1.0, float(np.abs(matrix).max()), float(np.abs(value).max()))
     excess = float(np.linalg.eigvalsh(matrix).max()) / size
@@ -110,7 +110,7 @@ def kyp(system: DelayLTI) -> Storage:
     scale = system.pencil.state_scale[0, :n]
     # V is the same function: x = scale x_scaled; its rate is taken in the pencil's unit of time
     physical = gain * value / np.outer(scale, scale) * system.pencil.time
-    return Storage(excess < 1e-7 and least > -1e-8, physical)
+    return KYPSolution(excess < 1e-7 and least > -1e-8, physical)
 
 
 def _inequality(P: Floats, A: Floats, B: Floats, C: Floats, D: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.point import OperatingPoint, operating_point
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.conditions.local import LocalLoop, local_loop
@@ -340,7 +340,9 @@ def _cells(v: Condition) -> tuple[str, ...]:
 
 
 def sufficient_conditions(
-    net: Network, equilibrium: Equilibrium | float | Point = math.inf, exact: float | None = None
+    net: Network,
+    equilibrium: Equilibrium | float | OperatingPoint = math.inf,
+    exact: float | None = None,
 ) -> Conditions:
     """Test a network against the conditions of the literature.
 
@@ -348,7 +350,7 @@ def sufficient_conditions(
     ----------
     net : Network
         The network.
-    equilibrium : Equilibrium, float or Point
+    equilibrium : Equilibrium, float or OperatingPoint
         Where; or the time [s] as in `fluidcc.equilibrium`; or the operating point itself.
     exact : float, optional
         The exact gain margin that the conditions are compared with; by default that of
@@ -366,7 +368,7 @@ def sufficient_conditions(
     from fluidcc.analysis.linearize import LinearNetwork
     from fluidcc.analysis.wiring import apart, as_one, wire
 
-    if isinstance(equilibrium, Point):
+    if isinstance(equilibrium, OperatingPoint):
         point = equilibrium
     else:
         point = operating_point(net, equilibrium)
@@ -469,7 +471,7 @@ def _unstable_alone(loop: LocalLoop) -> str:
     return ""
 
 
-def _divided(point: Point, loop: LocalLoop, met: Met, exact: float) -> Condition:
+def _divided(point: OperatingPoint, loop: LocalLoop, met: Met, exact: float) -> Condition:
     if why := _for_queues(loop):
         return _no(DIVIDED, why)
     for label, f in zip(loop.labels, point.classes, strict=True):

@@ -37,7 +37,7 @@ from fluidcc.symbols import pi as either
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
-    from fluidcc.numerics.steady.follow import Found, Search
+    from fluidcc.numerics.steady.follow import Search, SearchEnds
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +206,7 @@ class Solved(NamedTuple):
 
     system: Assembled
     search: Search
-    found: Found
+    found: SearchEnds
     errors: dict[int, FluidccError]
     values: dict[str, Any]
     states: tuple[list[dict[str, Any]], list[dict[str, Any]]]

@@ -24,8 +24,8 @@ from fluidcc.numerics.steady.follow import (
     CONVERGED,
     GROWING,
     UNDEFINED,
-    Found,
     Search,
+    SearchEnds,
 )
 from fluidcc.symbols import c, pi, plain, q_max, unfold, y
 
@@ -55,7 +55,7 @@ class _Load(NamedTuple):
 
     length: float
     load: float
-    found: Found
+    found: SearchEnds
 
 
 class _ByLength(NamedTuple):
@@ -67,10 +67,10 @@ class _ByLength(NamedTuple):
     ended at `end`.
     """
 
-    rest: Found | None = None
+    rest: SearchEnds | None = None
     switch: tuple[float, float, float] | None = None
     least: float = 0.0
-    end: Found | None = None
+    end: SearchEnds | None = None
 
 
 class _Point:
@@ -83,7 +83,7 @@ class _Point:
         self.queued = np.array(system.shape.queued)
         self.longest = float(system.numbers.times[point, 1])
 
-    def again(self, u: Any, **how: Any) -> Found:
+    def again(self, u: Any, **how: Any) -> SearchEnds:
         """Where a search from `u` ends."""
         return self.search.again(self.system.numbers, self.point, u, **how)
 
@@ -100,7 +100,7 @@ class _Point:
         """Links with endless queues at which no less arrives than leaves."""
         return (self.system.arrivals(u) >= self.c * (1 - 1e-6)) & self.endless(u)
 
-    def freed(self, u: Any) -> Found | None:
+    def freed(self, u: Any) -> SearchEnds | None:
         """The equilibrium near `u`, with its queues free."""
         again = self.again(u, ceiling=np.inf, bold=False)
         return again if again.status == CONVERGED else None
@@ -293,7 +293,7 @@ class _Point:
             return f"{start}: give other initial states or parameters"
         return "the network has no finite rates at its start: give other initial states or delays"
 
-    def tried(self, found: Found) -> str:
+    def tried(self, found: SearchEnds) -> str:
         """What a search did that has neither found an equilibrium nor why there is none."""
         queue = self.system.queues(found.u)
         l = int(np.argmax(queue))
@@ -343,8 +343,8 @@ def _halved(held: Any, low: _Load, high: _Load) -> tuple[_Load, _Load]:
 
 
 def settled(
-    system: Assembled, search: Search, point: int, found: Found, alone: bool
-) -> Found | FluidccError:
+    system: Assembled, search: Search, point: int, found: SearchEnds, alone: bool
+) -> SearchEnds | FluidccError:
     """The equilibrium at a point, or the exception that says why there is none; `found` is that
     point's search.
 
@@ -381,7 +381,7 @@ _ON = 1e-9
 """What is this close to a switch, relative to the sizes compared, is on it."""
 
 
-def across_switches(system: Assembled) -> Found | str | None:
+def across_switches(system: Assembled) -> SearchEnds | str | None:
     """Look on both sides of the one switch that a network's links have.
 
     Parameters
@@ -391,7 +391,7 @@ def across_switches(system: Assembled) -> Found | str | None:
 
     Returns
     -------
-    Found, str or None
+    SearchEnds, str or None
         An equilibrium; or why there is none; or None if that cannot be said: no link switches, or
         several do.
     """

@@ -132,14 +132,14 @@ def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:
         If an expression holds a function that no instruction computes.
     """
     shared, reduced = cse([flat_steps(unfold(f)) for f in expressions], list=True)
-    writer = _Writer(inputs)
+    writer = _BytecodeWriter(inputs)
     for symbol, f in shared:
         writer.known[symbol] = writer.register(f)
     outputs = [writer.register(f) for f in reduced]
     return writer.finished(outputs)
 
 
-class _Writer:
+class _BytecodeWriter:
     """Registers are numbered as they come: inputs from 0 on, constants from -1 down until all
     are known.
     """

@@ -1,9 +1,9 @@
 """Arrays of numbers that are read and written by name, in Python and in compiled code.
 
-All numbers of a `Layout` stand in one array of floats `F` and one of integers `I`, so that compiled
-code is handed two addresses, whatever is in them. The first floats and integers are its scalars,
-and of each of its arrays an integer says where it begins. Code that takes so many arrays one by one
-takes many times as long to compile.
+All numbers of `NamedArrays` stand in one array of floats `F` and one of integers `I`, so that
+compiled code is handed two addresses, whatever is in them. The first floats and integers are its
+scalars, and of each of its arrays an integer says where it begins. Code that takes so many arrays
+one by one takes many times as long to compile.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Ints = Any
 NO_OFFER = 1e30
 
 
-class Layout:
+class NamedArrays:
     """Two arrays whose parts are named by the annotations of a subclass.
 
     These are ``float`` and ``int`` for scalars, `Floats` and `Ints` for arrays.
@@ -106,8 +106,8 @@ class Layout:
         self.I[self.places[name][1]] = begin
 
 
-class Scattered(Layout):
-    """A `Layout` whose arrays stand anywhere, so that each can be replaced by a longer one.
+class Scattered(NamedArrays):
+    """`NamedArrays` whose arrays stand anywhere, so that each can be replaced by a longer one.
 
     Of each array its integers hold the address.
 
@@ -152,10 +152,10 @@ def _property(name: str, kind: str, place: int) -> property:
     if kind in ("Floats", "Ints"):
         return property(lambda run: run._array(name), lambda run, v: run._put_array(name, v))
 
-    def get(self: Layout) -> Any:
+    def get(self: NamedArrays) -> Any:
         return (self.F if kind == "float" else self.I)[place]
 
-    def put(self: Layout, value: Any) -> None:
+    def put(self: NamedArrays, value: Any) -> None:
         (self.F if kind == "float" else self.I)[place] = value
 
     return property(get, put)
@@ -169,15 +169,15 @@ _Q = types.CPointer(types.int64)
 _KINDS = {"float": types.float64, "int": types.int64, "Floats": _P, "Ints": _Q}
 
 
-class LayoutType(types.Type):
-    """A `Layout` in compiled code: the addresses of its two arrays."""
+class NamedArraysType(types.Type):
+    """`NamedArrays` in compiled code: the addresses of its two arrays."""
 
-    def __init__(self, layout: type[Layout]) -> None:
+    def __init__(self, layout: type[NamedArrays]) -> None:
         self.layout = layout
         super().__init__(f"{layout.__module__}.{layout.__qualname__}")
 
 
-@register_model(LayoutType)
+@register_model(NamedArraysType)
 class _Model(models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, [("F", _P), ("I", _Q)])
@@ -185,7 +185,7 @@ class _Model(models.StructModel):
 
 @infer_getattr
 class _Names(AttributeTemplate):
-    key = LayoutType
+    key = NamedArraysType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
         return _KINDS[kind.layout.places[name][0]] if name in kind.layout.places else None
@@ -199,7 +199,7 @@ def _place(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
     return builder.gep(arrays.F if what == "float" else arrays.I, [word])
 
 
-@lower_getattr_generic(LayoutType)
+@lower_getattr_generic(NamedArraysType)
 def _get(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
     found, what = builder.load(_place(context, builder, kind, run, name)), kind.layout.places[name]
     if what[0] in ("float", "int"):
@@ -210,19 +210,19 @@ def _get(context: Any, builder: Any, kind: Any, run: Any, name: str) -> Any:
     return builder.gep(arrays.F if what[0] == "Floats" else arrays.I, [found])
 
 
-@lower_setattr_generic(LayoutType)
+@lower_setattr_generic(NamedArraysType)
 def _set(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
     builder.store(args[1], _place(context, builder, sig.args[0], args[0], name))
 
 
-@typeof_impl.register(Layout)
-def _typeof(value: Layout, context: Any) -> LayoutType:
-    return LayoutType(type(value))
+@typeof_impl.register(NamedArrays)
+def _typeof(value: NamedArrays, context: Any) -> NamedArraysType:
+    return NamedArraysType(type(value))
 
 
-@unbox(LayoutType)
+@unbox(NamedArraysType)
 def _from_python(kind: Any, value: Any, c: Any) -> NativeValue:
-    """The addresses of the arrays of a `Layout`, which keeps them."""
+    """The addresses of the arrays of `NamedArrays`, which keeps them."""
     made = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     for name, dtype in (("F", types.float64), ("I", types.int64)):
         array, of = c.pyapi.object_getattr_string(value, name), types.Array(dtype, 1, "C")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.point import OperatingPoint, operating_point
 from fluidcc.analysis.wiring import HEARD, LinearLaw, sources
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.tables import InTable
@@ -126,7 +126,7 @@ def _averages(law: LinearLaw) -> bool:
 
 
 def _loop(
-    point: Point, loop: LocalLoop, laws: list[LinearLaw], periods: dict[str, float]
+    point: OperatingPoint, loop: LocalLoop, laws: list[LinearLaw], periods: dict[str, float]
 ) -> tuple[HeldLoop, NDArray[np.complex128]]:
     """The queues as integrators of rates that are held, and the multipliers of the differences
     among identical flows.

@@ -190,7 +190,7 @@ _LEAST = 1e-300
 Box = dict[Symbol, tuple[float, float]]
 
 
-class Work:
+class WorkLeft:
     """How many values of parts of expressions may still be worked out."""
 
     def __init__(self, most: int) -> None:
@@ -205,7 +205,7 @@ class Sign(NamedTuple):
     kind: str
     forms: tuple[Expr, ...]
     where: tuple[Condition, ...]
-    work: Work
+    work: WorkLeft
 
     def left(self, box: Box) -> tuple[list[Box], dict[Symbol, float] | None]:
         """Return what of the box is not settled, as smaller ones; and a point at which the
@@ -363,7 +363,7 @@ class Sign(NamedTuple):
         return False
 
     def _all_over(self, kind: str, f: Expr, box: Box) -> bool:
-        of = Sign(kind, (f,), (), Work(_MORE))
+        of = Sign(kind, (f,), (), WorkLeft(_MORE))
         return f.count_ops() < _LONG and of._defined(box) and not len(of.split(box, _FEW)[0])
 
     def _defined(self, box: Box) -> bool:

@@ -47,7 +47,7 @@ from fluidcc.proofs.algebra import (
     with_conditions,
 )
 from fluidcc.proofs.asked import comparing, flat, oriented, without_functions
-from fluidcc.proofs.cover import Box, Sign, Work, bare, exactly, forms, pieces
+from fluidcc.proofs.cover import Box, Sign, WorkLeft, bare, exactly, forms, pieces
 from fluidcc.proofs.refute import DIGITS, Hunt, fits, seen
 from fluidcc.proofs.scaling import unscaled, weights
 from fluidcc.proofs.slopes import Slopes
@@ -301,7 +301,7 @@ class _Question:
         left, near, parts = 0.0, [], list(pieces(symbols, scales))
         for put, box in parts:
             where = tuple((kind, bare(kind, f.subs(put))) for kind, f in hunt.where)
-            work = Work(_WORK // len(parts))
+            work = WorkLeft(_WORK // len(parts))
             boxes, point = Sign(self.kind, forms(self.kind, gap.subs(put)), where, work).left(box)
             middles = [{u: lo / 2 + hi / 2 for u, (lo, hi) in b.items()} for b in boxes[:_NEAR]]
             for at in [point] if point else middles:

@@ -20,20 +20,20 @@ class OutOfStepsError(Unsupported):
 
 
 @dataclass
-class Account:
+class StepsLeft:
     """Steps that are left of those that were given."""
 
     given: int
     left: int
 
 
-_account: ContextVar[Account | None] = ContextVar("steps of a proof", default=None)
+_account: ContextVar[StepsLeft | None] = ContextVar("steps of a proof", default=None)
 
 
 @contextmanager
-def at_most(steps: int) -> Iterator[Account]:
+def at_most(steps: int) -> Iterator[StepsLeft]:
     """Limit what is done here to a number of steps, after which `spend` raises."""
-    account = Account(steps, steps)
+    account = StepsLeft(steps, steps)
     token = _account.set(account)
     try:
         yield account

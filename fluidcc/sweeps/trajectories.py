@@ -50,7 +50,7 @@ def _can_run(task: Task, net: Network) -> bool:
     return "until" not in task.grid.names and not any(link.schedule for link in net.links.values())
 
 
-class _Place(NamedTuple):
+class _Prepared(NamedTuple):
     """A combination of values of the axes for which a workspace is built.
 
     ``address`` is that of the compiled step, ``hops`` the length of the longest route, and
@@ -125,7 +125,7 @@ class Trajectories:
 
     # --- workspaces -------------------------------------------------------------------------------
 
-    def _built(self, combination: tuple[int, ...]) -> _Place | None:
+    def _built(self, combination: tuple[int, ...]) -> _Prepared | None:
         """The place at these positions along the joint axes; None if it must be run by itself."""
         values = self.task.grid.values(self.joint, combination)
         space = self._space(values)
@@ -143,7 +143,7 @@ class Trajectories:
         address = fused_address(space.at) if fused else 0
         hops = max(len(f.route) for f in space.at.flows)
         doubtful = None if looks_at_samples(space.at) else doubts(space)
-        return _Place(space, net, address, hops, doubtful)
+        return _Prepared(space, net, address, hops, doubtful)
 
     def _space(self, values: dict[str, Any]) -> Workspace | None:
         """The workspace at these values of axes; None if the network must be run by itself."""
@@ -180,7 +180,7 @@ class Trajectories:
 
 
 def _statistics(
-    place: _Place, measures: list[Measure], where: Any, numbers: Any
+    place: _Prepared, measures: list[Measure], where: Any, numbers: Any
 ) -> tuple[list[NDArray[np.float64]], list[str]]:
     """Statistics of a run with some numbers put in, and what makes it doubtful."""
     space = _copied(place.space)

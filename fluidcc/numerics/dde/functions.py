@@ -60,7 +60,7 @@ def is_compiled(function: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FrameLayout:
     """What stands where in a frame; `parameters` are kinds and shapes of the user's `args`."""
 
     width: int  # of what functions return
@@ -116,7 +116,7 @@ def parameter_kinds(args: tuple[object, ...]) -> tuple[tuple[str, tuple[int, ...
 class Frame:
     """The array of floats in which functions find their arguments and put their results."""
 
-    def __init__(self, layout: Layout, args: tuple[object, ...]) -> None:
+    def __init__(self, layout: FrameLayout, args: tuple[object, ...]) -> None:
         self.layout, self.args = layout, args
         places = layout.places
         self.array = np.zeros(places["args"][1])
@@ -231,7 +231,7 @@ def _put(value, count, out):  # type: ignore[no-untyped-def]
     return of_sequence if flat or isinstance(value, types.UniTuple | types.List) else of_any
 
 
-def _wrap(given: Function, layout: Layout) -> Any:
+def _wrap(given: Function, layout: FrameLayout) -> Any:
     """The compiled function; of one that was generated it is kept on disk."""
     made = given.function
     text = f"""

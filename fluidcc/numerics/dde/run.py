@@ -18,7 +18,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import Progress, unless
 from fluidcc.numerics.dde import state as s
 from fluidcc.numerics.dde.driver import CROWD, advance
-from fluidcc.numerics.dde.functions import Array, Frame, Function, Layout, is_compiled
+from fluidcc.numerics.dde.functions import Array, Frame, FrameLayout, Function, is_compiled
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution, Statistics
 from fluidcc.numerics.dde.state import Run, Stop
 from fluidcc.numerics.dde.table import history_table
@@ -61,7 +61,7 @@ class Problem:
     lags: Array | Function
     fun: Function
     args: tuple[object, ...]
-    layout: Layout
+    layout: FrameLayout
     t_eval: Array | None
     dense_output: bool
     watchers: list[Watcher]

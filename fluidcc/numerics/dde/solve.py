@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.base.arguments import explained, flag, number, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.numerics.dde import state as s
-from fluidcc.numerics.dde.functions import Array, Function, Layout, parameter_kinds
+from fluidcc.numerics.dde.functions import Array, FrameLayout, Function, parameter_kinds
 from fluidcc.numerics.dde.result import DdeSolution
 from fluidcc.numerics.dde.run import FEW, MANY, Problem, Watcher, solve, solve_many
 from fluidcc.numerics.tableaus import METHODS
@@ -293,7 +293,7 @@ def solve_dde(
     problem = Problem(
         given, start, Function(history, "history", ("t",), n) if callable(history) else None,
         delays, _function(fun, "fun", names, n, len(args)), args,
-        Layout(max(n, count, 1), n, past, modes, parameter_kinds(args)),
+        FrameLayout(max(n, count, 1), n, past, modes, parameter_kinds(args)),
         _samples(t_eval, t0, tf), bool(dense_output), watchers, changes,
         None if events is None else sum(w.kind == s.EVENT for w in watchers),
         sorted(known, key=lambda one: one[0]),

@@ -15,7 +15,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ..layout import LayoutType
+from ..layout import NamedArraysType
 from .state import State
 
 _P = types.CPointer(types.float64)
@@ -35,7 +35,7 @@ def _call_step_python(address: int, run: State) -> int:
     return int(PYTHON_KERNELS[address](run.F, run.I))
 
 
-_STATE = LayoutType(State)
+_STATE = NamedArraysType(State)
 
 
 if config.DISABLE_JIT:

@@ -12,10 +12,10 @@ history has one record a step, shared by all links and independent of the number
 
 from __future__ import annotations
 
-from ..layout import Floats, Ints, Layout
+from ..layout import Floats, Ints, NamedArrays
 
 
-class State(Layout):
+class State(NamedArrays):
     """The two arrays of a run, read and written by name."""
 
     # --- how many, and how large ------------------------------------------------------------------

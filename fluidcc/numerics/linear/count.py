@@ -21,7 +21,7 @@ from fluidcc.numerics.linear.compiled.zeros import (
 )
 from fluidcc.numerics.linear.contours import OnContour, half_box, winding
 from fluidcc.numerics.linear.pencil import POLES, Complex, pencils
-from fluidcc.numerics.linear.roots import FEW, Search, Searches
+from fluidcc.numerics.linear.roots import FEW, RootSearch, Searches
 from fluidcc.numerics.linear.wiring import Entries, core_of
 
 
@@ -81,7 +81,7 @@ def counted(of: Searches) -> RootCount:
     return RootCount(**total, roots=roots, resolution=LEVEL)
 
 
-def count_right(of: Search) -> RootCount:
+def count_right(of: RootSearch) -> RootCount:
     """Count the roots of the closed right half plane.
 
     The contour is the imaginary axis up to a bound on all roots right of it, closed by a box: once
@@ -136,7 +136,7 @@ def count_right(of: Search) -> RootCount:
     )
 
 
-def _with_roots(of: Search, number: int) -> RootCount:
+def _with_roots(of: RootSearch, number: int) -> RootCount:
     """A count with those of the roots that are found; none is on the axis."""
     for attempt in range(3):
         every = of.known() if number else np.empty(0, complex)
@@ -154,13 +154,13 @@ def _with_roots(of: Search, number: int) -> RootCount:
 
 
 def _of_single_states(roots: Complex, level: float) -> RootCount:
-    """The count of roots that are known as they are; see `Search.single`."""
+    """The count of roots that are known as they are; see `RootSearch.single`."""
     kept = roots[roots.real >= -level]
     number = int((kept.real > level).sum())
     return RootCount(number, 0, len(kept) - number, number, number, kept, LEVEL)
 
 
-def _compare(of: Search, top: float, density: float) -> RootCount | int:
+def _compare(of: RootSearch, top: float, density: float) -> RootCount | int:
     """The count, if contour and roots agree; else how many are counted that are not known."""
     every = of.known()
     level = LEVEL * (of.slowest + np.abs(every))
@@ -206,7 +206,7 @@ def _compare(of: Search, top: float, density: float) -> RootCount | int:
     )
 
 
-def _all_known_near_axis(of: Search, top: float, known: Complex, density: float) -> bool:
+def _all_known_near_axis(of: RootSearch, top: float, known: Complex, density: float) -> bool:
     """Whether no root that is not known lies between two lines on either side of the axis."""
     start, height = max(LEVEL * of.slowest, ROUNDING), min(top, WIDEST / WIDE)
     turns = []

@@ -77,7 +77,7 @@ def _fastest(of: Entries) -> float:
     return spectral_radius(A)
 
 
-class Values(NamedTuple):
+class PencilValues(NamedTuple):
     """At each s: det P = ``phase exp(log)``, its logarithmic derivative, the response and its
     derivative.
     """
@@ -202,12 +202,12 @@ class Pencil:
         of = inverse[:, self._column[inner], self._row[inner]]
         return SURE * np.asarray((of * parts).sum(axis=1))
 
-    def values(self, s: Complex, scaled: bool = False) -> Values:
+    def values(self, s: Complex, scaled: bool = False) -> PencilValues:
         """Everything of the first system at the points `s` [1/s], an array of one dimension; in
         units of 1/`time`, as all that comes back, with `scaled`.
         """
         at: Complex = np.ascontiguousarray(s, complex) * complex(1.0 if scaled else self.time)
-        found = Values(*evaluated(at, self.whole, self.table[0]))
+        found = PencilValues(*evaluated(at, self.whole, self.table[0]))
         if scaled:
             return found
         with np.errstate(invalid="ignore"):  # infinite at a root

@@ -133,7 +133,7 @@ def eigenvalues(A: Floats, size: Floats, by: float) -> tuple[Complex, Floats]:
     return values, moved / np.maximum(np.abs((left.conj() * right).sum(axis=0)), 1e-300)
 
 
-class Search:
+class RootSearch:
     """What is known of the roots of one block: finds more, and proves that a region holds no
     others. Roots below 1e-9 of `slowest` are not resolved from zero.
 
@@ -463,7 +463,7 @@ class Searches:
 
     def __init__(self, of: Entries, exact: bool = True, unit: float = 0.0) -> None:
         self.core = core_of(of)
-        self.parts = [Search(part) for part in independent(self.core)]
+        self.parts = [RootSearch(part) for part in independent(self.core)]
         if not exact:
             unit = float(of.delays.max(initial=0.0)) or unit
             unit = unit or min((part.pencil.time for part in self.parts), default=1.0)
@@ -504,7 +504,7 @@ class Searches:
         return every[np.argsort(-every.real, kind="stable")]
 
 
-def rightmost(of: Search, count: int, fewer: bool = False) -> Complex:
+def rightmost(of: RootSearch, count: int, fewer: bool = False) -> Complex:
     """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has
     fewer.
 
@@ -556,7 +556,7 @@ def rightmost(of: Search, count: int, fewer: bool = False) -> Complex:
     )
 
 
-def _proved(of: Search, every: Complex, count: int, attempt: int) -> str:
+def _proved(of: RootSearch, every: Complex, count: int, attempt: int) -> str:
     """Nothing if no root that is not known lies right of the first `count`; else why not."""
     left = _gap(every.real, count)
     # a line right of where infinitely many are, and nearer to it each time
@@ -575,7 +575,7 @@ def _proved(of: Search, every: Complex, count: int, attempt: int) -> str:
     return f"{right} were found {there}"
 
 
-def roots_in(of: Search, region: Region) -> Complex:
+def roots_in(of: RootSearch, region: Region) -> Complex:
     """All roots in a box (re_min, re_max, im_min, im_max) [1/s], repeated by multiplicity, by
     falling real part.
 

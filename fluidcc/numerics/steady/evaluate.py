@@ -12,13 +12,13 @@ from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.tape import run
 
 from ..layout import NO_OFFER, Floats, at, copy
-from .state import State
+from .state import SearchState
 
 _jit: Any = njit(counted=False)
 
 
 @_jit
-def slopes(w: State, o: int, i: int) -> Floats:
+def slopes(w: SearchState, o: int, i: int) -> Floats:
     """The derivatives of what an owner's law gives as number i."""
     return at(w.told, w.slopes[o] + i * w.width[o])
 
@@ -44,7 +44,7 @@ singular.
 
 
 @_jit
-def balanced(w: State, i: int) -> float:
+def balanced(w: SearchState, i: int) -> float:
     """The size of what equation `i` balances: how its terms change as the unknowns change by
     their sizes.
     """
@@ -70,7 +70,7 @@ def balanced(w: State, i: int) -> float:
 
 
 @_jit
-def rests(w: State) -> bool:
+def rests(w: SearchState) -> bool:
     """Whether every equation holds: its residual vanishes, or pushes against a bound.
 
     It is for `u`, where `evaluate` and the sizes of unknowns have been found.
@@ -88,7 +88,7 @@ def rests(w: State) -> bool:
 
 
 @_jit
-def _run(w: State, u: Floats, o: int, states: int, parameters: int) -> Floats:
+def _run(w: SearchState, u: Floats, o: int, states: int, parameters: int) -> Floats:
     """Run an owner's law, whose signals are in the registers, and return what it gives.
 
     Its states and parameters are put into the registers from the given ones on.
@@ -108,7 +108,7 @@ def _run(w: State, u: Floats, o: int, states: int, parameters: int) -> Floats:
 
 
 @_jit
-def _link(w: State, u: Floats, l: int) -> None:
+def _link(w: SearchState, u: Floats, l: int) -> None:
     """What a link does: delay, loss, mark, price, drop and offer, and the flows of its states."""
     o = w.n_flows + l
     y, c, q_max, beyond, n = u[o + w.n_links], w.c[l], w.q_max[l], w.beyond[l] == 1, w.count[o]
@@ -130,7 +130,7 @@ def _link(w: State, u: Floats, l: int) -> None:
 
 
 @_jit
-def _path(w: State, u: Floats, f: int) -> None:
+def _path(w: SearchState, u: Floats, f: int) -> None:
     """The signals of a flow's path, and what it sends through each link."""
     e, price, share, lost = w.base[f], 0.0, float(w.many[f]), 0.0
     w.offer[f], w.least[f] = NO_OFFER, -1
@@ -155,7 +155,7 @@ def _path(w: State, u: Floats, f: int) -> None:
 
 
 @_jit
-def _flow(w: State, u: Floats, f: int) -> None:
+def _flow(w: SearchState, u: Floats, f: int) -> None:
     """What a flow does: its path's signals, the flows of its states, and its rate."""
     _path(w, u, f)
     if w.law[f] < 0:
@@ -168,7 +168,7 @@ def _flow(w: State, u: Floats, f: int) -> None:
 
 
 @njit(entry=True)
-def evaluate(w: State, ahead: bool) -> bool:
+def evaluate(w: SearchState, ahead: bool) -> bool:
     """Find the residual at `u`, or `ahead` at `end`, and the derivatives of all laws; whether all
     of it is finite.
     """

@@ -16,7 +16,7 @@ from fluidcc.numerics.compiling import njit
 
 from ..layout import copy
 from .evaluate import balanced, evaluate, rests
-from .state import Numbers, Shape, State, state_of
+from .state import Numbers, SearchState, Shape, state_of
 from .step import projected_step
 
 _jit: Any = njit(counted=False)
@@ -29,7 +29,7 @@ buffer loses, over what it lets in, to at least that.
 
 
 @_jit
-def _largest_capacity(w: State) -> float:
+def _largest_capacity(w: SearchState) -> float:
     largest = 0.0
     for l in range(w.n_links):
         largest = max(largest, w.c[l])
@@ -37,7 +37,7 @@ def _largest_capacity(w: State) -> float:
 
 
 @_jit
-def _scales(w: State) -> None:
+def _scales(w: SearchState) -> None:
     """Sizes below which a change is small (0 where none is known), and the largest so far."""
     F, L = w.n_flows, w.n_links
     for i in range(w.n_unknowns):
@@ -49,7 +49,7 @@ def _scales(w: State) -> None:
 
 
 @_jit
-def _sizes(w: State, least: float, exact: bool) -> None:
+def _sizes(w: SearchState, least: float, exact: bool) -> None:
     """What changes are measured by; if `exact`, those of queues and losses by these alone."""
     for i in range(w.n_unknowns):
         size = max(abs(w.u[i]), (least if exact else max(least, 1.0)) * w.scale[i])
@@ -62,7 +62,7 @@ def _sizes(w: State, least: float, exact: bool) -> None:
 
 
 @_jit
-def _guarded(w: State) -> bool:
+def _guarded(w: SearchState) -> bool:
     """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never
     leave x = 0.
 
@@ -79,7 +79,7 @@ def _guarded(w: State) -> bool:
 
 
 @_jit
-def _changes(w: State) -> tuple[float, float]:
+def _changes(w: SearchState) -> tuple[float, float]:
     """Largest relative change of a state or queue, and of any unknown."""
     F, L = w.n_flows, w.n_links
     change = error = 0.0
@@ -92,7 +92,7 @@ def _changes(w: State) -> tuple[float, float]:
 
 
 @_jit
-def _to_kink(w: State) -> None:
+def _to_kink(w: SearchState) -> None:
     """The end of a move, cut short at the first buffer that fills: beyond, derivatives are
     wrong, and steps cycle.
     """
@@ -134,7 +134,7 @@ LONG = 1e9
 
 
 @_jit
-def _shift(w: State, l: int, beyond: bool) -> None:
+def _shift(w: SearchState, l: int, beyond: bool) -> None:
     """Measure a link's unknown from q_max, or from 0 again."""
     i = w.n_flows + l
     by = -w.q_max[l] if beyond else w.q_max[l]
@@ -147,7 +147,7 @@ def _shift(w: State, l: int, beyond: bool) -> None:
 
 
 @_jit
-def _choose_origins(w: State) -> None:
+def _choose_origins(w: SearchState) -> None:
     """Measure each link's unknown from where its kink or its regime is."""
     for l in range(w.n_links):
         i = w.n_flows + l
@@ -160,7 +160,7 @@ def _choose_origins(w: State) -> None:
 
 
 @_jit
-def _too_far(w: State, ceiling: float) -> bool:
+def _too_far(w: SearchState, ceiling: float) -> bool:
     """Whether a rate or an endless queue is beyond its ceiling."""
     for l in range(w.n_links):
         if w.u[w.n_flows + l] > (ceiling if w.q_max[l] == np.inf else 1e15):
@@ -173,7 +173,7 @@ def _too_far(w: State, ceiling: float) -> bool:
 
 
 @_making
-def _follow(w: State, ceiling: float, largest: float, limit: int) -> tuple[int, float, int]:
+def _follow(w: SearchState, ceiling: float, largest: float, limit: int) -> tuple[int, float, int]:
     """Follow the dynamics in growing steps, none of which changes a state by more than
     `largest`, relatively.
     """
@@ -215,7 +215,7 @@ def _follow(w: State, ceiling: float, largest: float, limit: int) -> tuple[int, 
 
 
 @_making
-def _settle(w: State) -> None:
+def _settle(w: SearchState) -> None:
     """What pseudo-time has not quite brought to its bound goes there, and stays if the drift is
     only rounding.
     """
@@ -231,14 +231,14 @@ def _settle(w: State) -> None:
 
 
 @_jit
-def _is_rounding(w: State, l: int) -> bool:
+def _is_rounding(w: SearchState, l: int) -> bool:
     """Whether a queue's drift is no more than rounding makes of none."""
     i = w.n_flows + l
     return abs(w.residual[i]) <= 1e-8 * (1.0 + w.u[i + w.n_links] / w.c[l])
 
 
 @_making
-def _finish_settled(w: State) -> tuple[float, int]:
+def _finish_settled(w: SearchState) -> tuple[float, int]:
     """`_finish` from where `_settle` leaves; from where it was, if a queue that had to be empty
     would grow there.
 
@@ -265,7 +265,7 @@ def _finish_settled(w: State) -> tuple[float, int]:
 
 
 @_making
-def _finish(w: State) -> tuple[float, int]:
+def _finish(w: SearchState) -> tuple[float, int]:
     """Newton steps as long as they get smaller; the last one's size, and how many they are."""
     last = np.inf
     for count in range(60):
@@ -298,13 +298,13 @@ MULTIPLICITY = 10.0
 
 
 @_jit
-def _rounding(w: State, i: int) -> float:
+def _rounding(w: SearchState, i: int) -> float:
     """What rounding may make of the residual of equation `i`."""
     return w.noise[i] + 0.5 * ROUNDING * balanced(w, i)
 
 
 @_making
-def _shake(w: State) -> None:
+def _shake(w: SearchState) -> None:
     """Find what the rounding in laws makes of residuals: as much as it changes if shaken."""
     n = w.n_unknowns
     copy(w.end, w.residual, n)
@@ -320,7 +320,7 @@ def _shake(w: State) -> None:
 
 
 @_making
-def _leads_back(w: State, by: float) -> bool:
+def _leads_back(w: SearchState, by: float) -> bool:
     """Whether a Newton step from aside, by so many times `end`, leads back, whatever part of the
     residual is rounding.
     """
@@ -343,7 +343,7 @@ def _leads_back(w: State, by: float) -> bool:
 
 
 @_making
-def _bound(w: State) -> float:
+def _bound(w: SearchState) -> float:
     """The relative distance within which an equilibrium is, where `evaluate` has been; infinite if
     none is known.
 
@@ -379,11 +379,11 @@ def _bound(w: State) -> float:
 
 
 @njit(entry=True)
-def _find(w: State, ceiling: float, bold: bool, told: Any) -> tuple[int, float, int]:
+def _find(w: SearchState, ceiling: float, bold: bool, told: Any) -> tuple[int, float, int]:
     """Move `u` to an equilibrium: how that ended, the bound of its error, or else the last relative
     step, and the number of steps.
 
-    Where it ended well every equation holds. What follows from `u` is `told` (see `Found`).
+    Where it ended well every equation holds. What follows from `u` is `told` (see `SearchEnds`).
     """
     for i in range(w.n_unknowns):
         w.u[i] = min(max(w.u[i], w.lower[i]), w.upper[i])
@@ -410,8 +410,8 @@ def _find(w: State, ceiling: float, bold: bool, told: Any) -> tuple[int, float, 
 
 
 @_jit
-def _tell(w: State, told: Any) -> None:
-    """What follows from `u`, see `Found`, which is measured from 0 again."""
+def _tell(w: SearchState, told: Any) -> None:
+    """What follows from `u`, see `SearchEnds`, which is measured from 0 again."""
     F, L = w.n_flows, w.n_links
     evaluate(w, False)
     for f in range(F):
@@ -425,7 +425,7 @@ def _tell(w: State, told: Any) -> None:
 
 
 @_making
-def _start(w: State, queue: float) -> None:
+def _start(w: SearchState, queue: float) -> None:
     """Unknowns to start from: `queue` [natural times], and an equal share of the scarcest link, for
     states that are rates too.
 
@@ -457,7 +457,9 @@ def _start(w: State, queue: float) -> None:
 
 
 @njit(entry=True)
-def _find_many(w: State, rows: Any, u: Any, told: Any, status: Any, error: Any, steps: Any) -> None:
+def _find_many(
+    w: SearchState, rows: Any, u: Any, told: Any, status: Any, error: Any, steps: Any
+) -> None:
     """The equilibrium at each point from its own start, so that no result depends on which
     points go together.
     """
@@ -477,7 +479,7 @@ def _find_many(w: State, rows: Any, u: Any, told: Any, status: Any, error: Any, 
 # --- searches from Python: many points at once, and one again under other conditions --------------
 
 
-class Found(NamedTuple):
+class SearchEnds(NamedTuple):
     """Where searches ended, by point.
 
     Attributes
@@ -501,9 +503,9 @@ class Found(NamedTuple):
     error: Any
     steps: Any
 
-    def point(self, i: int) -> Found:
+    def point(self, i: int) -> SearchEnds:
         """Where the search at one point ended."""
-        return Found(
+        return SearchEnds(
             self.u[i], self.told[i], int(self.status[i]), float(self.error[i]), int(self.steps[i])
         )
 
@@ -515,10 +517,10 @@ class Search:
         self.shape = shape
         self.state = deepcopy(state_of(shape))
 
-    def everywhere(self, numbers: Numbers) -> Found:
+    def everywhere(self, numbers: Numbers) -> SearchEnds:
         """Look for an equilibrium at each point; no result depends on the other points."""
         points, S = len(numbers.c), self.shape
-        found = Found(
+        found = SearchEnds(
             np.empty((points, S.unknowns)),
             np.empty((points, 2 * S.flows + 5 * S.links)),
             np.empty(points, np.int64),
@@ -532,7 +534,7 @@ class Search:
     def again(
         self, numbers: Numbers, point: int, u: Any, *, ceiling: float | None = None,
         bold: bool = True, held: Any = None,
-    ) -> Found:  # fmt: skip
+    ) -> SearchEnds:  # fmt: skip
         """Look again at one point, from `u`, with the unknowns `held` kept where they are.
 
         A queue longer than `ceiling` [s], by default that of the point, counts as endless.
@@ -543,7 +545,7 @@ class Search:
         with np.errstate(all="ignore"):
             most = w.times[1] if ceiling is None else ceiling
             status, error, steps = _find(w, most, bold, told)
-        return Found(w.u[: len(u)].copy(), told, int(status), float(error), int(steps))
+        return SearchEnds(w.u[: len(u)].copy(), told, int(status), float(error), int(steps))
 
     def residual(self, numbers: Numbers, point: int, u: Any) -> Any:
         """G at `u` at one point."""
@@ -552,7 +554,7 @@ class Search:
             evaluate(w, False)
         return w.residual[: len(u)].copy()
 
-    def _at(self, numbers: Numbers, point: int, u: Any) -> State:
+    def _at(self, numbers: Numbers, point: int, u: Any) -> SearchState:
         """The state with the numbers of a point and these unknowns."""
         w, row = self.state, Numbers(*(a[point : point + 1] for a in numbers)).rows[0]
         w.base[: len(row)], w.u[: len(u)] = row, u

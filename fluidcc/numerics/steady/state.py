@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.numerics.tape import Tape
 
-from ..layout import Floats, Ints, Layout
+from ..layout import Floats, Ints, NamedArrays
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ ROUNDS = 60
 """Changes of the active set in one step, after which the last one is taken."""
 
 
-class State(Layout):
+class SearchState(NamedArrays):
     """The two arrays of a search, read and written by name."""
 
     n_flows: int
@@ -188,7 +188,7 @@ def _starts(counts: ArrayLike, first: int = 0) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=32)
-def state_of(S: Shape) -> State:
+def state_of(S: Shape) -> SearchState:
     """Return the state of searches in networks of a shape, without the numbers of a point: to be
     copied.
     """
@@ -227,4 +227,4 @@ def state_of(S: Shape) -> State:
         is_rate=[*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(S.states[F:]))],
         inputs=[t.inputs for t in tapes], **filled, **empty,
     )  # fmt: skip
-    return State.of(values)
+    return SearchState.of(values)

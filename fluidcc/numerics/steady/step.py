@@ -15,7 +15,7 @@ from fluidcc.numerics.compiling import njit
 
 from ..layout import Floats, at
 from .evaluate import TOLERANCE, balanced, finite, slopes
-from .state import HEARD, ROUNDS, State
+from .state import HEARD, ROUNDS, SearchState
 
 _jit: Any = njit(counted=False)
 _making: Any = njit()
@@ -60,13 +60,13 @@ LEAST_PIVOT = 1e-6
 
 
 @_jit
-def _own(w: State, f: int, i: int) -> int:
+def _own(w: SearchState, f: int, i: int) -> int:
     """Which unknown equation i of a flow is for: after its states comes its rate."""
     return w.first[f] + i if i < w.count[f] else f
 
 
 @_making
-def _reply(w: State, f: int, h: float) -> bool:
+def _reply(w: SearchState, f: int, h: float) -> bool:
     """How a flow's unknowns move: a constant, and their derivatives by what it hears; False if that
     is singular.
     """
@@ -101,7 +101,7 @@ def _reply(w: State, f: int, h: float) -> bool:
 
 
 @_making
-def _places(w: State, h: float) -> int:
+def _places(w: SearchState, h: float) -> int:
     """Eliminate what can be, and number the unknowns that are left and free; how many they are."""
     F, L, m = w.n_flows, w.n_links, 0
     for i in range(w.n_unknowns):
@@ -128,7 +128,7 @@ def _places(w: State, h: float) -> int:
 
 
 @_jit
-def _put(w: State, i: int, value: float, row: int, M: Any) -> None:
+def _put(w: SearchState, i: int, value: float, row: int, M: Any) -> None:
     """Subtract from an entry of the matrix, whose unknowns are in units of their sizes, or add to
     its last column, the right-hand side, where the unknown's move is known.
     """
@@ -140,7 +140,7 @@ def _put(w: State, i: int, value: float, row: int, M: Any) -> None:
 
 
 @_jit
-def _put_told(w: State, l: int, i: int, factor: float, row: int, M: Any) -> None:
+def _put_told(w: SearchState, l: int, i: int, factor: float, row: int, M: Any) -> None:
     """Subtract from a row what a link's law gives as number i, by the link's unknowns."""
     o = w.n_flows + l
     n, by = w.count[o], slopes(w, o, i)
@@ -151,7 +151,7 @@ def _put_told(w: State, l: int, i: int, factor: float, row: int, M: Any) -> None
 
 
 @_jit
-def _put_lost(w: State, l: int, factor: float, row: int, M: Any) -> None:
+def _put_lost(w: SearchState, l: int, factor: float, row: int, M: Any) -> None:
     """Subtract from a row what a link passes less, relatively, by its unknowns."""
     o = w.n_flows + l
     _put(w, o, factor / (1.0 - w.loss[l]) * w.loss_slope[l], row, M)
@@ -160,7 +160,7 @@ def _put_lost(w: State, l: int, factor: float, row: int, M: Any) -> None:
 
 
 @_jit
-def _put_heard(w: State, f: int, weight: float, by: Floats, row: int, M: Any) -> None:
+def _put_heard(w: SearchState, f: int, weight: float, by: Floats, row: int, M: Any) -> None:
     """Subtract from a row what a flow's signals contribute, by the links' unknowns.
 
     `by` are the derivatives by e, pi, price and the least offer.
@@ -178,13 +178,13 @@ def _put_heard(w: State, f: int, weight: float, by: Floats, row: int, M: Any) ->
 
 
 @_jit
-def _let_in(w: State, l: int) -> float:
+def _let_in(w: SearchState, l: int) -> float:
     """The share of its arrivals that link `l` serves, over its capacity."""
     return (1.0 - w.drop[l]) * (1.0 - w.loss[l]) / w.c[l]
 
 
 @_jit
-def _put_equation(w: State, i: int, row: int, M: Any) -> None:
+def _put_equation(w: SearchState, i: int, row: int, M: Any) -> None:
     """Subtract from a row the derivatives of equation `i`; of an arrival's there are only those by
     flows, see `_put_arrivals`.
     """
@@ -204,7 +204,7 @@ def _put_equation(w: State, i: int, row: int, M: Any) -> None:
 
 
 @_jit
-def _put_arrivals(w: State, M: Any) -> None:
+def _put_arrivals(w: SearchState, M: Any) -> None:
     """What the flows' moves do to the arrivals: in these' rows, or in the queues' where they are
     eliminated.
     """
@@ -226,7 +226,7 @@ def _put_arrivals(w: State, M: Any) -> None:
 
 
 @_making
-def _back(w: State) -> None:
+def _back(w: SearchState) -> None:
     """The moves of what was eliminated, from those of the links."""
     change = np.zeros((1, 1))
     for f in range(w.n_flows):
@@ -247,7 +247,7 @@ def _back(w: State) -> None:
 
 
 @_making
-def _solve(w: State, h: float) -> bool:
+def _solve(w: SearchState, h: float) -> bool:
     """All moves, with those of the fixed unknowns given; False where the system is singular."""
     m, n = _places(w, h), w.n_unknowns
     M = np.zeros((m, m + 1))
@@ -279,7 +279,7 @@ def _solve(w: State, h: float) -> bool:
 
 
 @_jit
-def _has_flow(w: State, i: int) -> bool:
+def _has_flow(w: SearchState, i: int) -> bool:
     """Whether an unknown moves by a flow of its own, and may have bounds: it is a state or a
     queue.
     """
@@ -288,7 +288,7 @@ def _has_flow(w: State, i: int) -> bool:
 
 
 @_jit
-def _drift(w: State, i: int, h: float, change: Any) -> float:
+def _drift(w: SearchState, i: int, h: float, change: Any) -> float:
     """G - (M/h - J) move of a state or queue, which says whether a bound holds it; `change` is a
     matrix of one number to reckon in.
     """
@@ -298,7 +298,7 @@ def _drift(w: State, i: int, h: float, change: Any) -> float:
 
 
 @_jit
-def _complementary(w: State, h: float, change: Any) -> bool:
+def _complementary(w: SearchState, h: float, change: Any) -> bool:
     """Whether the last moves keep all bounds, and no state at one drifts off it by more than
     rounding.
     """
@@ -315,7 +315,7 @@ def _complementary(w: State, h: float, change: Any) -> bool:
 
 
 @njit(entry=True)
-def projected_step(w: State, h: float) -> bool:
+def projected_step(w: SearchState, h: float) -> bool:
     """Find the move of one step of length `h`; False where it has none.
 
     Too long a step may have none: that of a state which grows away from a bound leads to beyond it,

@@ -212,7 +212,7 @@ def _of_link(link: LinkSpec) -> dict[Symbol, Expr]:
     return {**_renamed(link.law, link.name), **numbers}
 
 
-class _Printer(NumPyPrinter):
+class _ConditionPrinter(NumPyPrinter):
     """Prints conditions as they are, which SymPy would simplify, for minutes or in vain."""
 
     def _print_Piecewise(self, expr: Piecewise) -> str:
@@ -229,7 +229,7 @@ def numeric(symbols: Any, expressions: Any) -> Any:
     settings = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True,
                 "user_functions": {"DiracDelta": "DiracDelta"}}  # fmt: skip
     modules: Any = [{"DiracDelta": lambda x: 0.0 * x}, "numpy"]
-    return lambdify(symbols, expressions, modules, printer=_Printer(settings), cse=True)
+    return lambdify(symbols, expressions, modules, printer=_ConditionPrinter(settings), cse=True)
 
 
 def _put(flow: FlowSpec, expr: Any, frozen: Any, values: Mapping[Any, Any]) -> Expr:

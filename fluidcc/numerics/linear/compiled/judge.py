@@ -35,7 +35,7 @@ ROUNDS = 50
 NOTHING = 1e-18  # crossings of the axis nearer to the origin are rounding
 
 
-class Found(NamedTuple):
+class Features(NamedTuple):
     """What lies between the points of a grid: crossings and extrema, polished to rounding."""
 
     kind: Any
@@ -48,10 +48,10 @@ def search(loop, grid, kinds):  # type: ignore[no-untyped-def]
     """All of the first so many kinds."""
     points, rank = grid.value.shape
     room = 4 * points * rank
-    found = Found(np.empty(room, np.int64), np.empty(room), np.empty(room, np.complex128))
+    found = Features(np.empty(room, np.int64), np.empty(room), np.empty(room, np.complex128))
     values, rates = np.empty(rank, np.complex128), np.empty(rank, np.complex128)
     count = _fill(loop, grid, kinds, values, rates, np.empty(4), found)
-    return Found(found.kind[:count], found.omega[:count], found.value[:count])
+    return Features(found.kind[:count], found.omega[:count], found.value[:count])
 
 
 @njit(counted=False)

@@ -46,7 +46,7 @@ FAR = 30.0  # loci beyond this are followed in proportion to their size
 ROUNDS = 14  # times that an interval is halved
 
 
-class Grid(NamedTuple):
+class FrequencyGrid(NamedTuple):
     """Points by rising frequency.
 
     `value` and `slope` are the eigenvalues of L other than zeros of a deficient rank, (points,
@@ -172,7 +172,9 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
                 _append(grid, count, ahead, depth, order)
                 count += 1
                 depth -= 1
-    return Grid(grid.omega[:count], grid.value[:count], grid.slope[:count], grid.edge[:count])
+    return FrequencyGrid(
+        grid.omega[:count], grid.value[:count], grid.slope[:count], grid.edge[:count]
+    )
 
 
 @njit()
@@ -186,7 +188,7 @@ def _first(low, high, swings):  # type: ignore[no-untyped-def]
 
 @njit()
 def _room(count, rank):  # type: ignore[no-untyped-def]
-    return Grid(
+    return FrequencyGrid(
         np.empty(count),
         np.empty((count, rank), np.complex128),
         np.empty((count, rank), np.complex128),
