@@ -607,10 +607,14 @@ def _by_branch(
             if (i := int(point.rows[*own or (0,)])) not in errors:
                 errors[i] = on_surface(b.law, k, of[j])
         for end, k, j, *own in np.argwhere(b.loose).tolist():
+            z = b.law.states[k]
+            bound = (b.law.lower, b.law.upper)[end][z]
+            moved = ", ".join(sorted(map(plain, bound.free_symbols))) or f"{bound}"
             errors.setdefault(int(point.rows[*own or (0,)]), InvalidInput(
                 f"{of[j]}{b.law.name} stands on a switching surface: its "
-                f"{plain(b.law.states[k])} is at its {('lower', 'upper')[end]} bound and "
-                "does not press against it; change a parameter a little"
+                f"{plain(z)} is at its {('lower', 'upper')[end]} bound and does not press against "
+                f"it; move that bound ({moved}) so far that it rests off it, as a rate does whose "
+                "upper bound is above the capacity"
             ))  # fmt: skip
     fine = np.array([i not in errors for i in point.rows.tolist()])
     pick, many = np.flatnonzero(fine), len(point.rows)

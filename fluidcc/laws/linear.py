@@ -25,7 +25,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import L, Law
 from fluidcc.laws.parts import per_structure
 from fluidcc.laws.steady import without
-from fluidcc.symbols import numpy_function, plain, positive, unfold
+from fluidcc.symbols import edot, numpy_function, plain, positive, unfold
 
 
 class Jacobians(NamedTuple):
@@ -130,10 +130,18 @@ def on_surface(law: Law, k: int, of: str) -> InvalidInput:
     """Return why a law has no derivative where its switch `k` is zero; `of` says whose it is."""
     switch = law.switches[k]
     own = sorted(map(plain, switch.free_symbols & law.params.keys()))
+    remedy = (
+        f"change {', '.join(own) or 'a parameter'} of {law.name}, a capacity or a delay a little; "
+        "where it stands there all the same"
+    )
+    if switch.free_symbols <= {edot}:
+        remedy = (
+            "every equilibrium does, so make the step a smooth one, such as "
+            "(1 + tanh(edot/0.001))/2 for Heaviside(edot), or"
+        )
     return InvalidInput(
         f"{of}{law.name} stands on a switching surface, {switch} = 0, where it has no derivative; "
-        f"change {', '.join(own) or 'a parameter'} of {law.name}, a capacity or a delay a little; "
-        "where it stands there all the same, see fluidcc.simulate"
+        f"{remedy} see fluidcc.simulate"
     )
 
 

@@ -1,11 +1,12 @@
 """`linearize`: against the nonlinear network, formulas by hand, and what it refuses."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Max, symbols
+from sympy import Heaviside, Max, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, NoEquilibrium, Unsupported
@@ -187,12 +188,15 @@ def test_surfaces_are_named() -> None:
         "Kinked", {x: g * x * (T - e - Max(e - T, 0) - T * edot)}, {"rate": x}, {T: 0.1, g: 1.0},
         {x: "bit/s", T: "s", g: "1/s^2"}, lower={x: 0}, initial={x: 1e6},
     )  # fmt: skip
+    turning = replace(law, name="Turning", flow={x: g * x * (T - e) * (1 + Heaviside(edot, 0))})
     for net, says in (
         (
             fc.parking_lot([fc.LDCC], [[], []], links),
             "link 'two'.*: its queue is empty.*a queue above 0",
         ),
         (fc.dumbbell([law], PATH), r"flow 'flow1': Kinked.*, -?T? ?[-+] ?e"),
+        (fc.dumbbell([turning], PATH), r"Turning.*, .* so make the step a smooth one"),
+        (fc.dumbbell([fc.NADA], PATH), r"NADA.*: its R is at .* move that bound \(R_max\)"),
     ):
         with pytest.raises(
             InvalidInput, match=says.replace(".*", " stands on a switching surface", 1)
