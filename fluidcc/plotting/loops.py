@@ -196,7 +196,8 @@ def bode(
     ax : two Axes, optional
         Where to draw; by default a new figure.
     low, high : float, optional
-        Frequencies [rad/s]; by default those that matter for the margins.
+        Frequencies [rad/s]; by default from a hundredth of the lower crossover to five times the
+        upper one.
     figsize : (float, float), optional
         Width and height of a new figure [in]; by default ``rcParams["figure.figsize"]`` where that
         was changed, half as high again for each further axes.
@@ -218,7 +219,12 @@ def bode(
     """
     loci, m, verdict = _loop(of, low, high, None)
     above, below = axes_for(ax, 2, (6.4, 5.4), figsize)
+    crossovers = [w for w in (m.crossover, m.phase_crossover) if 0 < w < np.inf]
     keep = loci.omega > 0
+    if crossovers and low is None:
+        keep &= loci.omega >= min(crossovers) / 100
+    if crossovers and high is None:
+        keep &= loci.omega <= 5 * max(crossovers)
     for k, locus in enumerate(loci.value):
         name = f"eigenlocus {k + 1}" if len(loci.value) > 1 else "eigenlocus"
         above.loglog(loci.omega[keep], np.abs(locus[keep]), color=colour(k), label=name)
