@@ -1,5 +1,5 @@
-"""``python -m benchmarks [part ...]``: the speed tables, measured here; ``--help`` names the
-parts.
+"""``python -m benchmarks [part ...] [--write FILE]``: the speed tables, measured here; ``--help``
+names the parts.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import date
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 
 from benchmarks import cluster, delay, sweep
 from benchmarks.binomial import formulas, intervals
@@ -49,29 +51,45 @@ def versions() -> Iterator[str]:
         yield f"Octave {told.split('version ')[1].split()[0]}"
 
 
+def circumstances() -> list[str]:
+    """When it is measured, on what kind of machine, and with which versions."""
+    kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return [
+        f"{date.today()}, {kind}{load}",
+        ", ".join([f"Python {platform.python_version()}", *versions()]),
+    ]
+
+
+def measured(parts: list[str]) -> Iterator[Row]:
+    """The rows of parts; one that says why where a part cannot be measured here."""
+    for part in parts:
+        for rows in PARTS[part]:
+            try:
+                yield from rows()
+            except Skipped as reason:
+                yield Row(part, f"skipped: {reason}")
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the table, and write it where that is asked."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default"
     )
-    parts = parser.parse_args().parts or list(PARTS)
-    for unknown in set(parts) - set(PARTS):
+    parser.add_argument("--write", type=Path, metavar="FILE", help="a table in Markdown")
+    given = parser.parse_args()
+    for unknown in set(given.parts) - set(PARTS):
         parser.error(f"there is no part {unknown!r}; there are {', '.join(PARTS)}")
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores{load}")
-    print(", ".join(versions()))
-    for part in parts:
-        for rows in PARTS[part]:
-            try:
-                for row in rows():
-                    verdict = "" if row.met is None else "met" if row.met else "MISSED"
-                    print(
-                        f"{row.what:<20} {row.value:<72} {row.wanted:<10} {verdict}".rstrip(),
-                        flush=True,
-                    )
-            except Skipped as reason:
-                print(f"{part:<20} skipped: {reason}", flush=True)
+    told = circumstances()
+    print(*told, sep="\n")
+    told += ["| what | value | wanted | |\n|---|---|---|---|"]
+    for row in measured(given.parts or list(PARTS)):
+        verdict = "" if row.met is None else "met" if row.met else "MISSED"
+        print(f"{row.what:<20} {row.value:<72} {row.wanted:<10} {verdict}".rstrip(), flush=True)
+        told[-1] += f"\n| {row.what} | {row.value} | {row.wanted} | {verdict} |"
+    if given.write:
+        given.write.write_text("\n\n".join(told) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -453,7 +453,11 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     """
     pn.extension(inline=True, notifications=False)
     made = Explorer(net, until)
-    paper = {"background": "white", "color": "#222222"}  # in a dark notebook too
+    paper = {"background": "white", "color": "#222222"} | {  # in a dark notebook too
+        f"--design-{part}-{what}": shade
+        for part, back in (("background", "white"), ("surface", "#F3F3F3"))
+        for what, shade in (("color", back), ("text-color", "#222222"))
+    }
     return Page(pn.Column(made.controls, width=330), made.main, styles=paper, **WIDE)
 
 
