@@ -59,6 +59,11 @@ STEP = (
     '"buffer": "500 packets"'
 )
 RAMP = '"law": fc.RampMark, "capacity": "40 Gbit/s", "delay": "5 us", "buffer": "1000 packets"'
+NEAR = {
+    "link": '"capacity": "10 Gbit/s", "delay": "20 us", "buffer": "1000 packets"',
+    "more": '"access_delay": "10 us", "start": "5 ms"',
+    "until": "20 ms",
+}
 PI2 = f'"law": fc.PI2, {LONG}'
 DUAL = '"law": fc.DualLink(nu=1e-7), "capacity": "10 Mbit/s", "delay": "20 ms"'
 PENALTY = '"law": fc.PenaltyLink, "capacity": "10 Mbit/s", "delay": "20 ms"'
@@ -86,6 +91,8 @@ GROUPS: dict[str, dict[str, Example]] = {
         "DCTCP": E(link=STEP, more='"access_delay": "50 us"', until="50 ms", asks="limit_cycle"),
         "Prague": E(link=PI2),
         "DCQCN": E(link=RAMP, more='"access_delay": "5 us", "start": "5 ms"', until="50 ms"),
+        "TIMELY": E(**NEAR, asks="means"),
+        "PatchedTIMELY": E(**NEAR, asks="equilibrium means"),
         "HTCP": E(link=SLOW, asks="means"),
         "CxTCP": E("fc.CxTCP(peak=0.005, turn=0.05)", link=LONG),
         "ScalableTCP": E(link=RED),

@@ -40,6 +40,7 @@ _FILES = {
     "reno": ("AIMD", "Reno", "StaticAIMD", "StaticReno"),
     "sampled": ("SampledLDCC",),
     "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
+    "timely": ("PatchedTIMELY", "TIMELY"),
     "traffic": ("CBR", "OnOff", "Poisson"),
     "westwood": ("Westwood",),
 }  # fmt: skip
@@ -70,6 +71,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.reno import *
     from fluidcc.sources.sampled import *
     from fluidcc.sources.tfrc import *
+    from fluidcc.sources.timely import *
     from fluidcc.sources.traffic import *
     from fluidcc.sources.westwood import *
 else:

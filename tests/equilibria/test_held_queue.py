@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sympy import Gt, Heaviside, Max, Piecewise, Symbol, symbols
+from sympy import Gt, Heaviside, Piecewise, Symbol, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccError, NoEquilibrium
 from fluidcc.equilibria.many import equilibria
 from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.axes import find_target
-from fluidcc.symbols import RTT, Let, c, edot, y
+from fluidcc.symbols import RTT, c, y
 from tests.at_rest import check
 
 x, k = symbols("x k", positive=True)
@@ -45,36 +45,11 @@ def test_a_rate_that_grows_away_from_its_least_value_does_not_rest_there(
     assert all(says.replace("\\", "") in str(error) for error in many.errors.values())
 
 
-def timely() -> Any:
-    """The original TIMELY as 'ECN or Delay' (CoNEXT 2016) models it, its gradient from `edot`."""
-    R, g = symbols("R", positive=True), symbols("g", real=True)
-    delta, alpha, beta, low, high, least, segment = symbols(
-        r"\delta \alpha \beta T_{low} T_{high} D_{min} Seg", positive=True
-    )
-    every, q = Let("tau", Max(segment / R, least)), Let("q", RTT - least)
-    middle = Piecewise((delta / every, g <= 0), (-g * beta / every * R, True))
-    down = -beta / every * (1 - high / q) * R
-    return fc.Source(
-        "TIMELY",
-        flow={
-            R: Piecewise((delta / every, q < low), (down, q > high), (middle, True)),
-            g: alpha / every * (-g + edot * every / least),
-        },
-        out={"rate": R}, lower={R: 1e5}, initial={R: 1e9, g: 0},
-        params={delta: 10e6, alpha: 0.875, beta: 0.8, low: 50e-6, high: 500e-6, least: 20e-6,
-        segment: 128e3},
-        units={
-            R: "bit/s", g: "1", delta: "bit/s", alpha: "1", beta: "1", low: "s", high: "s",
-            least: "s", segment: "bit",
-        },
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("capacity", [1e9, 1e10])
 @pytest.mark.parametrize("flows", [1, 10])
 def test_the_original_timely_rests_nowhere(capacity: float, flows: int) -> None:
     """Where the queue stands still g = 0, and rates rise up to T_high and fall beyond it."""
-    net = fc.dumbbell([timely()] * flows, {"capacity": capacity, "delay": 5e-6}, rtt=20e-6)
+    net = fc.dumbbell([fc.TIMELY] * flows, {"capacity": capacity, "delay": 5e-6}, rtt=20e-6)
     with pytest.raises(NoEquilibrium, match="switch where its queueing delay is 0.0005 s"):
         fc.equilibrium(net)
 

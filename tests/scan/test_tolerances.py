@@ -25,6 +25,7 @@ CASES = list(product(links.__all__, combinations_with_replacement(sources.__all_
 # hangs on p = 4e-10 at 1.622 s.
 GRAZING = {
     ("PI", ("AIAD", "StaticIIAD")): 1e-7,
+    ("CoDel", ("CxTCP", "Vegas")): 1e-7,
     ("PI2", ("Binomial", "SlowStartAIMD")): 1e-7,
     ("PIEDrop", ("SlowStartAIMD", "SlowStartTFRC")): 1e-7,
     ("CoDel", ("CxTCP", "OnOff")): 1e-8,
@@ -35,9 +36,9 @@ GRAZING = {
 }
 # A threshold marks all or nothing: at any tolerance the course hangs on when each mark comes.
 RELAYS = {"StepMark", "RampMark"}
-# The first fills the link to the last bit: rounding decides whether there is a queue, and so what
-# the other finds.
-BRIMFUL = {("PI2Drop", ("FramedECF", "NADA"))}
+# The first fills the link to the last bit, or sends thousands of times what it bears: rounding
+# decides whether there is a queue, or what is let in of the other, and so what that finds.
+BRIMFUL = {("PI2Drop", ("FramedECF", "NADA")), ("CoDelDrop", ("DCQCN", "LEDBATpp"))}
 # These hear no price and grow to many times the capacity; the price, the eighth power of that over
 # PenaltyLink, reaches 1e14. The gain of the others answers in proportion: often too stiff for an
 # explicit method, which then says so (see test_simulate_errors) and gives no numbers.
@@ -48,7 +49,7 @@ GROWING = {
     "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip
 STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
-SLOW_STARTS = {"SlowStartAIMD", "SlowStartTFRC"}
+SLOW_STARTS = {"BBRv1", "SlowStartAIMD", "SlowStartTFRC"}
 
 
 def may_be_refused(link: str, pair: tuple[str, str]) -> bool:

@@ -28,6 +28,10 @@ AIMD_2D = (
 )
 DELAY_AIMD = AIMD_2D + "gamma 0 1, Delta0 0 s, kappa 0 1, hold 1.5 1, decay 0.001 1, "
 GCC_REST = "alpha 0.85 1, cap 1.5 1, T 0.1 s, T_p 1 s, b 1 1"  # the draft's, and 8 % a second
+TIMELY = (  # CoNEXT 2016
+    "delta 1e+07 bit/s, alpha 0.875 1, beta 0.8 1, T_low 5e-05 s, T_high 0.0005 s, D_min 2e-05 s, "
+    "Seg 128000 bit"
+)
 PARAMETERS = {
     "AIAD": BINOMIAL,
     "AIMD": f"{TCP}, {ACKS}",
@@ -99,6 +103,8 @@ PARAMETERS = {
     "StaticVegas": "alpha 2 packet",
     "TFRC": "b 1 1, n0 100 packet",
     "TFRCFluid": "b 1 1, n0 100 packet",
+    "TIMELY": TIMELY,
+    "PatchedTIMELY": TIMELY.replace("0.8 1", "0.008 1") + ", slope 2 1",
     "Vegas": f"alpha 2 packet, {CLOCK}",
 }
 # Of each law: states with their units, first values, and bounds where they have some.
