@@ -64,7 +64,11 @@ def test_each_source_runs_beside_itself_and_some_of_the_others(first: int) -> No
         both = ("a", LAWS[first]), ("b", second)
         named = ", ".join(n for n, law in both if law.name.endswith(("ECF", "RCP")))
         wanted = f"no router on the route of {named} reports or offers anything"
-        said = [str(w.message)[: len(wanted)] for w in caught]
+        said = [
+            text[: len(wanted)]
+            for w in caught
+            if " is a mean over " not in (text := str(w.message))
+        ]
         assert said == ([wanted] if named else []), (LAWS[first].name, second.name, said)
 
 
