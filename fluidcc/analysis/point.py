@@ -432,7 +432,13 @@ def operating_points(
     classes : sequence of FlowClass, optional
         The classes of flows; by default those that are equal there.
     """
-    every, rows = _everywhere(rest), np.flatnonzero(rest.found)
+    rows = np.flatnonzero(rest.found)
+    try:
+        _refuse_ticks(rest.wired.net)
+    except Unsupported as why:
+        errors |= dict.fromkeys(rows.tolist(), why)
+        return
+    every = _everywhere(rest)
     if not every.classes:
         why = InvalidInput(
             "no flow of the network listens (all are off or send at constant rates), so there is "

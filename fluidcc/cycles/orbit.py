@@ -25,7 +25,6 @@ from fluidcc.cycles.returns import (
     OnceRound,
     Section,
     events,
-    mark_kind,
     natural_sizes,
     once_round,
     states_at,
@@ -506,14 +505,6 @@ def _table(cycle: OnceRound, name: str) -> list[list[str]]:
     return [["", *head], *map(list, cells)]
 
 
-def _rests(cycle: OnceRound, trip: float) -> bool:
-    """Whether neither a rate nor a queue moves."""
-    swing = {name: cycle.most[name] - cycle.least[name] for name in ("rate", "queueing_delay")}
-    queue = np.maximum(cycle.most.queueing_delay, trip)
-    still = swing["rate"] <= STILL * cycle.most.rate, swing["queueing_delay"] <= STILL * queue
-    return all(bool(one.all()) for one in still)
-
-
 @explained
 def limit_cycle(
     net: Network,
@@ -570,8 +561,7 @@ def limit_cycle(
     Unsupported
         If no flow has a propagation delay.
     SolverError
-        If the network comes to rest: no state moves by more than 1e-4 of its size, or where
-        routers and senders tick, no rate and no queue.
+        If the network comes to rest: no state moves by more than 1e-4 of its size.
         If the jumps do not repeat within `until` and `max_steps`, or there are none. Flows of
         unequal round trips may never repeat; the message names what came nearest to a cycle.
 
@@ -617,13 +607,6 @@ def limit_cycle(
     )
     if mark is not None and mark.swing(cycle.least, cycle.most) < STILL:
         raise mark.at_rest(section.start)
-    if mark_kind(section.base) == "tick" and _rests(cycle, trip):
-        raise SolverError(
-            f"no limit cycle: after {section.start:.6g} s no rate and no queue moves by more than "
-            f"{STILL:g} of its size: the network rests, and what comes back after "
-            f"{cycle.period:.6g} s are the ticks of {section.label[0]!r} alone; see "
-            "fluidcc.equilibrium, or simulate it for its states"
-        )
     for text in cycle.warnings:
         warn(text, stacklevel=3)
     return cycle

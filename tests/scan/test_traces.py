@@ -37,7 +37,7 @@ def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
         net = network(law, beside, link, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of small windows, losses that are not heard, routers
-            run = fc.simulate(net, UNTIL)
+            run = fc.simulate(net, UNTIL, rtol=1e-8 if link == "REDDrop" else 1e-6)
         assert np.isfinite(run.rate).all()
         assert run.rate.min() >= 0
         buffer = net.links["bottleneck"].buffer
@@ -49,6 +49,7 @@ def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
                 FinalState.of(r).states("flow", "a")[own.index("F")]
                 for r in (run, counted_anew(net, run))
             )
-            # A queue that lets nothing in and drains: parts in a thousand too many are counted.
+            # A queue that lets nothing in and drains: parts in a thousand too many are counted, and
+            # at the default tolerance parts in a hundred.
             near = 5e-3 if link == "REDDrop" else 1e-3
             assert kept == pytest.approx(counted, abs=near * buffer / 8000)

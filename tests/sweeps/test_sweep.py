@@ -153,6 +153,9 @@ def test_one_failed_measure_leaves_the_others() -> None:
 
 
 def test_nothing_to_measure_at_all_is_an_error() -> None:
+    for law in (fc.SampledLDCC, fc.NADA8698):  # of whose states an equilibrium has some alone
+        with pytest.raises(SweepFailed, match="is sampled, so it has no Jacobian"):
+            fc.sweep(fc.dumbbell([law], {"capacity": 5e6}, rtt=0.04), {"capacity": [5e6]}, "stable")
     with pytest.raises(SweepFailed, match="ZeroDivisionError"):
         fc.sweep(lambda p: p["x"] / 0, {"x": [1, 2]})
 
