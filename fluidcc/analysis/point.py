@@ -435,8 +435,8 @@ def operating_points(
     rows = np.flatnonzero(rest.found)
     try:
         _refuse_ticks(rest.wired.net)
-    except Unsupported as why:
-        errors |= dict.fromkeys(rows.tolist(), why)
+    except Unsupported as sampled:
+        errors |= dict.fromkeys(rows.tolist(), sampled)
         return
     every = _everywhere(rest)
     if not every.classes:
