@@ -16,7 +16,7 @@ eRPC, and a rate is delta at the least: slower links are overrun. Left out is th
 after five completions in a row. The text prints the slope 2 of w; the authors' code has 1/2.
 
 Flows that tick together, over 10 Gbit/s and 100 us, are stable from 3 to 19 with the slope 2, and
-from 5 to 44 with 1/2; the fluid with exact delays is from 3 to 16, and from 5 to 35.
+from 5 on with 1/2.
 """
 
 from __future__ import annotations
@@ -111,5 +111,5 @@ PatchedTIMELY = _timely(
         )
     },
     about="TIMELY with a rest: increase and decrease are weighed by the gradient of the delay.",
-    ref="Zhu, Ghobadi, Misra and Padhye, CoNEXT 2016, Section 4",
+    ref="Zhu, Ghobadi, Misra and Padhye, CoNEXT 2016",
 )

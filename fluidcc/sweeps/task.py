@@ -238,7 +238,7 @@ class Piece:
     def _tell(self, what: str, row: int, texts: Sequence[str]) -> None:
         said = self.values[what]
         for text in texts:
-            if text and f"; {text}; " not in f"; {said[row]}; ":  # part of another is not said
+            if text and f"; {text}; " not in f"; {said[row]}; ":  # whole, not as part of another
                 said[row] = f"{said[row]}; {text}" if said[row] else text
 
     def put(self, rows: Any, part: Piece) -> None:
