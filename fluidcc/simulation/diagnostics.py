@@ -245,16 +245,22 @@ def means(space: Workspace, declared: bool) -> list[str]:
     others.
     """
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
+    smooth = [
+        f for f in at.flows
+        if not f.law.jumps and f.law.window is not None and used(f.law) & {pi}
+        and bool(f.law.mean_of) == declared
+    ]  # fmt: skip
+    if not smooth:
+        return []
     lost, *early = (
         np.any(space.link_rows(row)[:, late], axis=1) for row in (s.SLLOSS, s.SLDROP, s.SLMARK)
     )
     full = [at.net.link_names[l] for l in np.flatnonzero(lost & ~np.any(early, axis=0))]
     found = [
         (f.name, f.law.name, next(name for name in f.route if name in full), f.law.mean_of)
-        for f in at.flows
-        if not f.law.jumps and f.law.window is not None and used(f.law) & {pi}
-        and {*f.route} & {*full} and bool(f.law.mean_of) == declared
-    ]  # fmt: skip
+        for f in smooth
+        if {*f.route} & {*full}
+    ]
     if not found:
         return []
     *who, jumping = found[0]
