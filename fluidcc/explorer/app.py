@@ -98,7 +98,8 @@ class Explorer:
         self.board = Board.of(source, until)
         self.scene = self._scene()
         self.pinned: list[tuple[str, Any]] = []
-        self._due = self._listing = False
+        self._due: list[Callable[[], None]] = []  # what will be done at the next tick
+        self._listing = False
         self._cards: dict[tuple[str, str], Any] = {}
         self._map_is_of = self._map_says = ""  # what the chart was drawn of, and what it lacks
         self._make_views()
@@ -243,16 +244,23 @@ class Explorer:
 
     def changed(self) -> None:
         """Compute anew, once for all changes that wait."""
+        self._soon(self.refresh)
+
+    def _soon(self, act: Callable[[], None]) -> None:
+        """Do what was not asked for already, after the browser has been sent what is new."""
         page = pn.state.curdoc
         if page is None or page.session_context is None:  # in a notebook, or without a browser
-            self.refresh()
-        elif not self._due:
-            self._due = True
-            page.add_next_tick_callback(self.refresh)
+            act()
+        elif act not in self._due:
+            self._due.append(act)
+            page.add_next_tick_callback(partial(self._do, act))
+
+    def _do(self, act: Callable[[], None]) -> None:
+        self._due.remove(act)
+        act()
 
     def refresh(self) -> None:
         """Show the network as the controls have it, or the sentence that says why not."""
-        self._due = False
         try:
             self.scene, self._wrong = self._scene(), ""
         except FluidccError as error:
@@ -264,7 +272,7 @@ class Explorer:
 
     def _show(self) -> None:
         """Draw the view that is looked at, or in its place the sentence that says why not."""
-        scene, said = self.scene, self._wrong
+        said = self._wrong
         _, view, draw = self._views[self.tabs.active]
         try:
             if not said:
@@ -273,10 +281,18 @@ class Explorer:
             said = str(error)
         self.message.object, self.message.visible = said, bool(said)
         view.visible = not said  # for what it shows is of another network
-        self.verdict.object = "" if self._wrong else f"**{scene.headline}**"
-        self.notes.object = "\n\n".join(scene.warnings)
-        self.notes.visible = bool(scene.warnings)
+        self.verdict.styles = {"opacity": "0.4"}  # it is still of the network before
         pn.io.push_notebook(self.main)  # without it a notebook does not update figures
+        self._soon(self._tell)
+
+    def _tell(self) -> None:
+        """Say the verdict, which takes longer than a picture of the run."""
+        if self.refresh in self._due:  # of a network that is newer
+            return
+        self.verdict.object = "" if self._wrong else f"**{self.scene.headline}**"
+        self.verdict.styles = {}
+        self.notes.object = "\n\n".join(self.scene.warnings)
+        self.notes.visible = bool(self.scene.warnings)
 
     def _show_report(self) -> None:
         self.report.object = in_html(rows_of(self.scene.report))
