@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.boundary import BoundaryCurve, stability_boundary
+from fluidcc.base.colours import colour
 from fluidcc.formulas import fast
 from fluidcc.papers.drawing import Figures
 from fluidcc.papers.fast.common import FLOWS, RTTS, arrivals, ratios
@@ -52,8 +53,8 @@ def fig2b(ax: Any) -> None:
     t = [span.mid for span in mean.time_bins.values]
     for k, flow in enumerate(run.flow.values):
         about = f"{flow}, mean of half a second"
-        ax.plot(t, mean.sel(flow=flow), color=f"C{k}", label=about)
-        ax.fill_between(t, low.sel(flow=flow), high.sel(flow=flow), color=f"C{k}", alpha=0.2,
+        ax.plot(t, mean.sel(flow=flow), color=colour(k), label=about)
+        ax.fill_between(t, low.sel(flow=flow), high.sel(flow=flow), color=colour(k), alpha=0.2,
                         linewidth=0, label="least to largest" if k == 0 else None)  # fmt: skip
     ax.set(xlabel="time [s]", ylabel="rate [Mbit/s]", xlim=(0, 5 * GAP), ylim=(0, 120))
     _levels(ax, C / np.arange(1, 6) * PACKET / 1e6)

@@ -253,7 +253,7 @@ def conditions(axes: Any) -> None:
 
 
 @FIGURES.panels(
-    "ldcc_each_user", size=(6.4, 3.9), title="Every user passes -1, their network does not"
+    "ldcc_each_user", size=(6.4, 3.9), title="Each loop alone is stable, the network is not"
 )
 def each_user(ax: Any) -> None:
     """Nyquist curves of two users that each pass -1, and of the network that does not."""
