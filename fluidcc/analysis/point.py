@@ -381,11 +381,13 @@ def operating_point(
     _refuse_ticks(net)
     net = held(net)
     if isinstance(at, Equilibrium):
-        if missing := [name for name in (*net.flows, *net.links) if name not in at.states]:
-            raise InvalidInput(
-                f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, "
-                "from fluidcc.equilibrium"
-            )
+        for name, one in (*net.flows.items(), *net.links.items()):
+            known = at.states.get(name)  # without states where a flow is off
+            if known is None or (known and not {*map(plain, one.law.states)} <= {*known}):
+                raise InvalidInput(
+                    f"the equilibrium given as at= knows no {one.law.name} {name!r}; give one of "
+                    "this network, from fluidcc.equilibrium(net)"
+                )
         rest, many = at, Equilibria.of(net, at)
     else:
         many = equilibria(Parameters(net), at)

@@ -217,7 +217,7 @@ def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:
         found.append(wanted[0])
     assert len({complex(np.round(s, 6)) for s in found}) == 3
     with pytest.raises(
-        InvalidInput, match="the equilibrium given as at= knows no 'a'; give one of"
+        InvalidInput, match="the equilibrium given as at= knows no LDCC 'a'; give one of"
     ):
         fc.linearize(net, at=fc.equilibrium(networks.penalty_prices().without_flow("a")))
 
