@@ -162,6 +162,8 @@ VALUES: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
     (lambda v: swept({"beta": {"from": 0.1, "to": 1, "points": 3, "scale": v}}),
      "scale of axis 'beta'", [None, 3, "cubic"]),
     (lambda v: swept({"count": [v]}), "axis 'count'", [None, -1, 1.5, 10**9, "2"]),
+    (lambda v: fc.sweep(flow().flow(v, fc.LDCC, route=["l"]), {"a.count": [3]}, "stable"),
+     "copy . of flow 'a' is called 'a_.', as another flow is", ["a_2", "a_3"]),
     (lambda v: swept({"seed": [v]}), "axis 'seed'", [None, -1, 1.5, "2"]),
     (lambda v: swept(measure=v), "measure", [3, "stabel", "", ["stable", 3], []]),
     (lambda v: swept(store=v), "store", [3, "", "a\0b", "x" * 400]),

@@ -220,8 +220,9 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
     for i, flow in enumerate(flows):
         if flow.law.utility is None:
             raise InvalidInput(
-                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: give its law "
-                "one (utility=...), or take it out of the network"
+                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: take a law "
+                "that has one, such as fluidcc.LDCC, or one of your own, fluidcc.Source(..., "
+                "utility=); where its rates settle says fluidcc.equilibrium"
             )
         members.setdefault(flow.law.utility, []).append(
             i

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import (
+    Callable,
+    Container,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
@@ -441,9 +450,13 @@ class Network:
         return png(topology(self.links, self.flows))
 
 
-def copy_name(name: str, k: int) -> str:
-    """Return the name of copy `k` of a flow, from the second on."""
-    return f"{name}_{k}"
+def copy_name(name: str, k: int, taken: Container[str]) -> str:
+    """Return the name of copy `k` of a flow, from the second on, which no other flow may have."""
+    if (copy := f"{name}_{k}") in taken:
+        raise InvalidInput(
+            f"copy {k} of flow {name!r} is called {copy!r}, as another flow is; rename one of both"
+        )
+    return copy
 
 
 def require_network(net: Any) -> None:

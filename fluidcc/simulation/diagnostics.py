@@ -171,9 +171,9 @@ def doubts(space: Workspace) -> list[str]:
     """
     at = space.at
     return [
-        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space), *means(space, True),
-        *means(space, False), *_small_windows(space),
-        *_path_delays(space), *_of_laws(space),
+        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space),
+        *(text for _, text in means(space)), *_small_windows(space), *_path_delays(space),
+        *_of_laws(space),
     ]  # fmt: skip
 
 
@@ -239,33 +239,29 @@ def _lost(space: Workspace) -> list[str]:
     return said
 
 
-def means(space: Workspace, declared: bool) -> list[str]:
+def means(space: Workspace) -> Iterator[tuple[bool, str]]:
     """Windows that answer losses in the mean, at a buffer that is full at times, and whose link
-    neither marks nor drops before: those that say of which law, of which `simulate` warns, or the
-    others.
+    neither marks nor drops before: first those of laws that say of which law they are the mean.
     """
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
     smooth = [
         f for f in at.flows
         if not f.law.jumps and f.law.window is not None and used(f.law) & {pi}
-        and bool(f.law.mean_of) == declared
     ]  # fmt: skip
     if not smooth:
-        return []
+        return
     lost, *early = (
         np.any(space.link_rows(row)[:, late], axis=1) for row in (s.SLLOSS, s.SLDROP, s.SLMARK)
     )
     full = [at.net.link_names[l] for l in np.flatnonzero(lost & ~np.any(early, axis=0))]
-    found = [
-        (f.name, f.law.name, next(name for name in f.route if name in full), f.law.mean_of)
-        for f in smooth
-        if {*f.route} & {*full}
-    ]
-    if not found:
-        return []
-    *who, jumping = found[0]
-    more = f" (and so with {len(found) - 1} more)" if found[1:] else ""
-    return [_SMOOTH.format(*who, more, jumping or "a law that jumps at them")]
+    hit = [f for f in smooth if {*f.route} & {*full}]
+    for declared in (True, False):
+        if found := [f for f in hit if bool(f.law.mean_of) == declared]:
+            first = found[0]
+            more = f" (and so with {len(found) - 1} more)" if found[1:] else ""
+            link = next(name for name in first.route if name in full)
+            instead = first.law.mean_of or "a law that jumps at them"
+            yield declared, _SMOOTH.format(first.name, first.law.name, link, more, instead)
 
 
 def _by_bytes(at: Layout) -> list[str]:

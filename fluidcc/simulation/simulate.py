@@ -197,7 +197,7 @@ def simulate(
         "engine": "fused" if address else "array",
     }
     result = dataset(net, space, times, seconds, used, final)
-    for text in (*foreseen(space), *means(space, declared=True)):
+    for text in (*foreseen(space), *(text for declared, text in means(space) if declared)):
         warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(space))
     return result

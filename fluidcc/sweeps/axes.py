@@ -375,5 +375,5 @@ def rebuilt(net: Network, targets: Mapping[str, Target], values: Mapping[str, An
     new = net.only(name for name in net.flows if counts.get(name, 1)) if counts else net
     for name, count in counts.items():
         for k in range(2, count + 1):
-            new.flow(copy_name(name, k), **net.given("flow", name))
+            new.flow(copy_name(name, k, new.flows), **net.given("flow", name))
     return new

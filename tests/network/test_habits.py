@@ -94,5 +94,6 @@ def test_text_and_short_delays_do_not_warn() -> None:
 def test_suggestions_are_few_sorted_and_near() -> None:
     names = ["rate", "rates", "rtt", "bate", "rat", "loss"]
     assert near("rate1", names) == "did you mean 'rate' or 'rates' or 'rat'?"
+    assert near("settling_time", ["std_link_mark", *map(str, range(99))]) == "there is none like it"
     assert near("zzz", names) == f"it may be {', '.join(names)}"
     assert near("zzz", map(str, range(99))) == near("x", []) == "there is none like it"
