@@ -34,11 +34,11 @@ def _group(rest: list[str]) -> float:
 
 
 def _row(rest: list[str], outermost: bool) -> list[float]:
-    """Return the widths of rows up to the brace that closes this group."""
+    """Return the widths of rows up to the brace or the end that closes this group."""
     rows = [0.0]
     while rest:
         token = rest.pop()
-        if token == "}" and not outermost:
+        if token in ("}", r"\end") and not outermost:
             break
         if token == r"\\":
             rows.append(0.0)
@@ -54,9 +54,11 @@ def _one(token: str, rest: list[str]) -> float:
     name = token.removeprefix("\\")
     if token in ("\\frac", "\\tfrac"):
         return max(_group(rest), _group(rest)) + 0.4
-    if token in ("\\begin", "\\end"):
+    if token == "\\begin":
         _group(rest)
-        return 0.5
+        inside = max(_row(rest, False))
+        _group(rest)
+        return inside + 1.5  # a brace, and room between columns
     if token in ("_", "^"):
         return 0.75 * _group(rest)
     if token in ("&", "}"):
