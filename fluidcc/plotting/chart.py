@@ -314,7 +314,7 @@ def stability_chart(
     for axis in ("x", "y"):
         places = np.concatenate([getattr(curve, axis) for curve in given])
         if places.min() > 0 and places.max() / places.min() > 8:
-            getattr(one, f"set_{axis}scale")("log")
+            _logarithmic(one, axis, places)
     one.set(xlabel=in_symbols(x_name, first.along), ylabel=in_symbols(y_name, first.name))
     one.grid(color=GREY, alpha=0.25, linewidth=0.5)
     finish(one, title, legend)
