@@ -391,6 +391,8 @@ def once_round(section: Section) -> OnceRound:
             values = pieces.limits(fine[name].values[:, k].reshape(pieces.nodes.shape))
             mean[name].values[k] = pieces.mean(values)
             least[name].values[k], most[name].values[k] = pieces.extremes(values)
+    for name in _VARIABLES:  # none is ever negative, but polynomials through zeros may be
+        np.maximum(least[name].values, 0.0, out=least[name].values)
     lost, arrived = (
         [
             pieces.mean(pieces.limits(v.values[:, k].reshape(pieces.nodes.shape)))

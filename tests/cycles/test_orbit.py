@@ -265,6 +265,14 @@ def test_the_cycle_does_not_remember_how_it_was_reached(name: str, first: float 
     is_the_closed_form(fc.limit_cycle(net), PLACES[name])
 
 
+def test_the_least_queue_is_zero_where_it_empties() -> None:
+    """Though polynomials between its samples reach below by rounding."""
+    cycle = fc.limit_cycle(
+        fc.dumbbell([fc.AIMD], {"capacity": "10 Mbit/s", "buffer": "30 packets"}, rtt="40 ms")
+    )
+    assert float(cycle.least.backlog[0]) == float(cycle.least.queueing_delay[0]) == 0.0
+
+
 @pytest.mark.slow
 def test_a_smoothed_ack_clock_gives_one_period_too() -> None:
     """With pace > 0 the data in flight are remembered no less; H-TCP with losses shows it most."""
