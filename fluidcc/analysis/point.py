@@ -563,7 +563,8 @@ def queue_modes(
 def _between(link: LinkSpec, full: bool, admitted: float) -> InvalidInput:
     """Why a point is refused at which a link's queue is between two modes."""
     what = "buffer is full" if full else "queue is empty"
-    remedy = "buffer a little" if full else "capacity a little, or let its law want a queue above 0"
+    either = "capacity or the largest rate of a flow a little, or let its law want a queue above 0"
+    remedy = "buffer a little" if full else either
     return InvalidInput(
         f"link {link.name!r} stands on a switching surface: its {what} and "
         f"{admitted:.9g} bit/s enter it, exactly its capacity, so that the two "
