@@ -51,9 +51,10 @@ from fluidcc.base.errors import LawError
 
 __all__ = [
     "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "OF_FLOWS", "OUTPUT_MEANING", "OUTPUT_UNITS",
-    "REPORTING", "RTT", "SIGNAL_MEANING", "SIGNAL_UNITS", "SOURCE_INPUTS", "SOURCE_OUTPUTS",
-    "SUDDEN", "Let", "c", "crossing", "e", "e_b", "edot", "expression", "factors", "imported",
-    "noise", "nonnegative", "numpy_function", "offer_max", "offer_min", "packet", "pi", "plain",
+    "RATIOS", "REPORTING", "RTT", "SIGNAL_MEANING", "SIGNAL_UNITS", "SOURCE_INPUTS",
+    "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b", "edot", "expression", "factors",
+    "imported", "loss", "mark", "noise", "nonnegative", "numpy_function", "offer_max", "offer_min",
+    "packet", "pi", "plain",
     "positive", "price", "q_max", "raises", "reports", "symbols_of", "t", "trip_max",
     "trip_mean", "unfold", "x_tau", "y",
 ]  # fmt: skip
@@ -68,7 +69,9 @@ t = Symbol("t", real=True)  # time [s]
 # What a source knows at time t: values stamped at theta, when the datum acknowledged now left.
 e = nonnegative("e")  # one-way delay of the path [s]
 edot = Symbol(r"\dot{e}", real=True)  # its derivative with respect to theta [1]
-pi = nonnegative(r"\pi")  # loss or mark ratio of the path [1]
+# What the path loses of the data, what it marks of the rest, and the union of both: the share that
+# does not come through unmarked, pi = 1 - (1 - loss)(1 - mark) [1].
+loss, mark, pi = RATIOS = nonnegative(r"\mathrm{loss} \mathrm{mark} \pi")
 price = nonnegative(r"\lambda")  # sum of the link prices on the path [1]
 x_tau = nonnegative(r"x_{\tau}")  # own rate one feedback loop ago [bit/s]
 e_b = nonnegative("e_b")  # return delay, a constant of the flow [s]
@@ -99,7 +102,7 @@ crossing, trip_max, trip_mean = OF_FLOWS = nonnegative("crossing trip_max trip_m
 SOURCE_INPUTS = (
     e,
     edot,
-    pi,
+    *RATIOS,
     price,
     x_tau,
     e_b,
@@ -114,7 +117,7 @@ SOURCE_INPUTS = (
 )
 SUDDEN = (
     edot,
-    pi,
+    *RATIOS,
     price,
     x_tau,
 )  # of them those that data bring, and that may jump where the rates of sources do
@@ -127,7 +130,7 @@ SIGNAL_UNITS = {
     t: "s",
     e: "s",
     edot: "1",
-    pi: "1",
+    **dict.fromkeys(RATIOS, "1"),
     price: "1",
     x_tau: "bit/s",
     e_b: "s",
@@ -146,7 +149,9 @@ SIGNAL_MEANING = {
     t: "time",
     e: "one-way delay of the path",
     edot: "rate at which the one-way delay grows",
-    pi: "loss or mark ratio of the path",
+    loss: "share that the path loses",
+    mark: "share that it marks, of what is not lost",
+    pi: "share that it loses or marks",
     price: "sum of the link prices on the path",
     x_tau: "own rate one feedback loop ago",
     e_b: "return delay of the flow",

@@ -31,6 +31,7 @@ from fluidcc.numerics.layout import NO_OFFER
 from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import (
     LINK_INPUTS,
+    RATIOS,
     SOURCE_INPUTS,
     c,
     e,
@@ -38,7 +39,6 @@ from fluidcc.symbols import (
     edot,
     offer_min,
     packet,
-    pi,
     plain,
     price,
     q_max,
@@ -322,11 +322,14 @@ def flow_inputs(point: OperatingPoint) -> Any:
     out, wait = link_outputs(point), point.delay + point.q
     lost = loss(point, out["drop"])
     K, zero = len(point.classes), np.zeros_like(point.x)
-    kept = (1 - lost) * (1 - out["mark"])
+    kept, unmarked = 1 - lost, 1 - out["mark"]
     known = {
         e: point.access + _along(point, lambda l: wait[l], K),
         edot: zero,
-        pi: 1 - np.array([np.prod(kept[list(f.route)], axis=0) for f in point.classes]),
+        **{
+            ratio: 1 - np.array([np.prod(share[list(f.route)], axis=0) for f in point.classes])
+            for ratio, share in zip(RATIOS, (kept, unmarked, kept * unmarked), strict=True)
+        },
         price: _along(point, lambda l: out["price"][l], K),
         offer_min: np.array(
             [out["offer"][l] if l >= 0 else zero[0] + NO_OFFER for l in point.least]

@@ -46,13 +46,13 @@ from fluidcc.analysis.point import (
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.wiring import Entries, beside
 from fluidcc.simulation.layout import trunks_of
-from fluidcc.symbols import SOURCE_INPUTS, e, edot, offer_min, pi, plain, price, x_tau
+from fluidcc.symbols import RATIOS, SOURCE_INPUTS, e, edot, offer_min, plain, price, x_tau
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import LawGroup, OperatingPoint
     from fluidcc.laws.linear import Jacobians
 
-HEARD = (e, edot, pi, price, offer_min, x_tau)
+HEARD = (e, edot, *RATIOS, price, offer_min, x_tau)
 SENT = ("mark", "price", "offer", "drop")
 INPUT = [SOURCE_INPUTS.index(s) for s in HEARD]
 
@@ -361,13 +361,14 @@ class _Wiring:
     def hear(self, k: int, by: Any, row: Row) -> None:
         """Add what class `k` hears, weighed by `by` (coefficients of HEARD)."""
         point, f = self.point, self.point.classes[k]
-        by_e, by_edot, by_pi, by_price, by_offer, by_own = by
-        heard = _matters(by_pi)
-        kept = (
-            np.prod([(1 - self.loss[l]) * (1 - self.out["mark"][l]) for l in f.route], axis=0)
-            if heard
-            else 0.0
-        )
+        by_e, by_edot, by_loss, by_mark, by_pi, by_price, by_offer, by_own = by
+        if heard := any(map(_matters, (by_loss, by_mark, by_pi))):
+            kept, unmarked = (
+                np.prod([1 - ratio[l] for l in f.route], axis=0)
+                for ratio in (self.loss, self.out["mark"])
+            )
+            by_loss = kept * (by_loss + unmarked * by_pi)
+            by_mark = unmarked * (by_mark + kept * by_pi)
         told = self.loop == "marks" and self.only in (None, k)
         for h, l in enumerate(f.route):
             parts: dict[str, Any] = {}
@@ -377,8 +378,8 @@ class _Wiring:
                     parts["drop"] = -by_edot * point.y[l] / point.c[l]
             sent = {"price": by_price}
             if heard:
-                sent["loss"] = by_pi * kept / (1 - self.loss[l])
-                sent["mark"] = by_pi * kept / (1 - self.out["mark"][l])
+                sent["loss"] = by_loss / (1 - self.loss[l])
+                sent["mark"] = by_mark / (1 - self.out["mark"][l])
             for name, factor in sent.items():
                 if not self._sends(l, name):
                     continue
@@ -567,7 +568,7 @@ def cut(point: OperatingPoint, only: int | None = None) -> str:
     next to nothing. So it is at what links send, if such a window hears of that.
     """
     for k, (f, source) in enumerate(zip(point.classes, sources(point), strict=True)):
-        law, (first, last) = f.spec.law, (HEARD.index(pi), HEARD.index(offer_min) + 1)
+        law, (first, last) = f.spec.law, (HEARD.index(RATIOS[0]), HEARD.index(offer_min) + 1)
         hears = _matters(source.B[:, first:last]) or _matters(source.D[first:last])
         sent = any(point.mode[l] == FULL or point.links[l].law.out.keys() & SENT for l in f.route)
         clocked = law.window is not None and law.static_window is None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fluidcc.analysis.point import BUSY, FULL, Lags, links_of, passed
 from fluidcc.analysis.wiring import HEARD, sources
 from fluidcc.base.errors import Unsupported
+from fluidcc.laws.parts import told_apart
 from fluidcc.symbols import e, edot, pi, price, x_tau
 
 if TYPE_CHECKING:
@@ -140,6 +141,11 @@ def local_loop(point: OperatingPoint) -> LocalLoop:
         said = ", ".join(f"{point.links[l].name!r} by {kind[0]}" for l, kind in kinds.items())
         raise Unsupported(f"its links answer differently ({said}), so they have no common factor")
     signal, integrates, _ = next(iter(kinds.values()))
+    if signal == LOSS and (few := [f for f in point.classes if told_apart(f.spec.law)]):
+        raise Unsupported(
+            f"flow {few[0].label!r} ({few[0].spec.law.name}) hears marks apart from losses, and "
+            "here links answer by one ratio; fluidcc.stability is exact there too"
+        )
     _refuse_thinned(point, kinds)
     place = {l: i for i, l in enumerate(kinds)}
     route, forward = np.zeros((2, len(kinds), len(point.classes)))

@@ -13,6 +13,7 @@ import numpy as np
 from sympy import Heaviside, Symbol
 
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape
+from fluidcc.laws.parts import told_apart
 from fluidcc.network.parameters import evaluated
 from fluidcc.network.wired import Wired, bounds, is_on, own_states
 from fluidcc.numerics.steady.state import Numbers, Shape
@@ -176,6 +177,7 @@ def _shape(wired: Wired, laws: list[Any], link_laws: list[Any]) -> Shape:
         par=tuple(
             n + len(law.params) if law else 0 for n, law in zip(known_first, every, strict=True)
         ),
+        apart=tuple(law is not None and told_apart(law) for law in laws),
         is_rate=tuple(law.out["rate"] == z for law in laws if law for z in law.states),
         queued=tuple(law.queue is not None for law in link_laws),
         hears=tuple(hears_rate(law) for law in link_laws),

@@ -19,7 +19,7 @@ from fluidcc.equilibria.assembly import Assembled, assemble, switches
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
 from fluidcc.laws.linear import standing
-from fluidcc.laws.parts import used
+from fluidcc.laws.parts import hears_ratios
 from fluidcc.laws.steady import (
     FEW,
     few_packets,
@@ -33,7 +33,6 @@ from fluidcc.network.network import identical, require_flows, require_network
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.wired import Wired, is_on, moment, own_states
 from fluidcc.symbols import c, e, plain, symbols_of, x_tau
-from fluidcc.symbols import pi as either
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -378,7 +377,7 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
     e, pi, queue, loss, price, drop, mark = np.split(told, np.cumsum([F, F, *[L] * 4]), axis=1)
     # marks count as losses for flows that use neither signal
     laws = (law or f.law for law, f in zip(system.laws[0], system.wired.flows, strict=True))
-    deaf = np.array([either not in used(law) for law in laws])
+    deaf = np.array([not hears_ratios(law) for law in laws])
     arrival = system.arrivals(u)
     admitted = arrival * (1 - drop)
     full = np.array(S.queued) & (system.queues(u) >= N.q_max)

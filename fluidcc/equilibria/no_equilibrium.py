@@ -27,7 +27,7 @@ from fluidcc.numerics.steady.follow import (
     Search,
     SearchEnds,
 )
-from fluidcc.symbols import c, pi, plain, q_max, unfold, y
+from fluidcc.symbols import c, loss, pi, plain, q_max, unfold, y
 
 LENGTHS = (0.0, *np.logspace(-12.1, -0.1, 25).tolist())
 """The queueing delays that are tried, relative to the longest, and where no law switches; 1e5
@@ -196,7 +196,7 @@ class _Point:
         )
         queued = [name for name in flow.route if links[name].law.queue is not None]
         endless_path = queued and not any(np.isfinite(links[name].buffer) for name in queued)
-        if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
+        if endless_path and any(unfold(f).has(loss, pi) for f in flow.law.flow.values()):
             return (
                 start
                 + f"its law uses losses, but no buffer on {', '.join(queued)} is finite; give one"

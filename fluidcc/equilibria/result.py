@@ -16,7 +16,21 @@ from fluidcc.base.arguments import choice, explained_class, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.tables import in_columns, in_html, in_units
 from fluidcc.network.wired import capacity_at
-from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, q_max, unfold, x_tau, y
+from fluidcc.symbols import (
+    RATIOS,
+    Let,
+    c,
+    e,
+    e_b,
+    edot,
+    packet,
+    plain,
+    price,
+    q_max,
+    unfold,
+    x_tau,
+    y,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -301,11 +315,13 @@ def _lets(law: Any) -> list[Let]:
 
 def _of_flow(eq: Equilibrium, net: Network, name: str) -> dict[Any, float]:
     k, flow = net.flow_names.index(name), net.flows[name]
-    at = {q: float(eq.array(q)[k]) for q in ("rate", "one_way_delay", "rtt")}
+    names = ("rate", "one_way_delay", "rtt", "loss", "mark")
+    at = {q: float(eq.array(q)[k]) for q in names}
     links = list(net.links)
     prices = sum(float(eq.array("price")[links.index(l)]) for l in flow.route)
     return {
-        e: at["one_way_delay"], edot: 0.0, pi: eq.lost_or_marked(name), price: prices,
+        e: at["one_way_delay"], edot: 0.0, price: prices,
+        **dict(zip(RATIOS, (at["loss"], at["mark"], eq.lost_or_marked(name)), strict=True)),
         x_tau: at["rate"], e_b: at["rtt"] - at["one_way_delay"], packet: flow.packet,
     }  # fmt: skip
 

@@ -38,7 +38,7 @@ from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.linear import flat_steps, slope
-from fluidcc.laws.parts import per_structure
+from fluidcc.laws.parts import per_structure, told_apart
 from fluidcc.numerics.tape import Op, Tape
 from fluidcc.symbols import (
     FUNCTIONS,
@@ -46,6 +46,8 @@ from fluidcc.symbols import (
     e,
     e_b,
     edot,
+    loss,
+    mark,
     offer_min,
     packet,
     pi,
@@ -75,12 +77,12 @@ LARGEST_PRODUCT = 16  # whole powers up to this one by products
 def source_tape(law: Any) -> Tape:
     """Return the flows, the rate, and their derivatives, of a source.
 
-    It takes the states; e, pi, price, least offer and own rate; edot, e_b, packet; the parameters.
-    It gives F and H, then row by row the derivatives of F and H by the states, own rate, e, pi,
-    price and least offer.
+    It takes the states; what it hears: e, pi, price, least offer, and loss and mark if it hears
+    either; own rate, edot, e_b, packet; the parameters. It gives F and H, then row by row the
+    derivatives of F and H by the states, own rate and what it hears.
     """
     values = [unfold(f) for f in (*law.flow.values(), law.out["rate"])]
-    heard = (e, pi, price, offer_min)
+    heard = (e, pi, price, offer_min, *((loss, mark) if told_apart(law) else ()))
     by = [*law.states, x_tau, *heard]
     inputs = [*law.states, *heard, x_tau, edot, e_b, packet, *law.params]
     return tape(inputs, [*values, *(slope(f, v) for f in values for v in by)])

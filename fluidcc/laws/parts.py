@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from threading import Lock
@@ -13,7 +13,7 @@ from sympy import Expr, Symbol
 
 from fluidcc.base.arguments import explained_class, flag, shown
 from fluidcc.base.errors import LawError
-from fluidcc.symbols import expression, symbols_of
+from fluidcc.symbols import RATIOS, expression, loss, mark, symbols_of
 
 T = TypeVar("T")
 
@@ -22,6 +22,16 @@ T = TypeVar("T")
 def used(law: Any) -> frozenset[Symbol]:
     """What the expressions of a law depend on."""
     return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
+
+
+def hears_ratios(law: Any, ratios: Sequence[Symbol] = RATIOS) -> bool:
+    """Whether a source hears what is lost or marked, or one of some of these ratios."""
+    return not used(law).isdisjoint(ratios)
+
+
+def told_apart(law: Any) -> bool:
+    """Whether a source hears what is marked apart from what is lost."""
+    return hears_ratios(law, (loss, mark))
 
 
 class Frozen(dict):

@@ -28,13 +28,13 @@ from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Structure, per_structure
 from fluidcc.symbols import (
     OF_FLOWS,
+    RATIOS,
     REPORTING,
     SOURCE_INPUTS,
     e,
     edot,
     offer_max,
     packet,
-    pi,
     plain,
     symbols_of,
     t,
@@ -208,10 +208,11 @@ def refuse_unsteady(law: Law, of: str) -> None:
         what = "jumps" if law.jumps else "ticks"
         smooth = "fluidcc.Reno" if isinstance(law, Source) else "fluidcc.RED"
         instead = f"a law without, such as {smooth}"
-        if law.reasons == {pi}:  # the mean of jumps at losses is one over packets
+        # the mean of jumps at losses is one over packets
+        if len(law.reasons) == 1 and (ratio := next(iter(law.reasons))) in RATIOS:
             instead = (
                 "its mean, such as fluidcc.Reno of AIMD and fluidcc.CUBICFluid of CUBIC, or "
-                "law.averaged(intensity=x_tau * pi / packet) of fluidcc.symbols"
+                f"law.averaged(intensity=x_tau * {plain(ratio)} / packet) of fluidcc.symbols"
             )
         raise Unsupported(
             f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: take {instead}, "

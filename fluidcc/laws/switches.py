@@ -38,7 +38,7 @@ from sympy.codegen.cfunctions import log1p
 
 from fluidcc.base.errors import LawError
 from fluidcc.laws.parts import per_structure
-from fluidcc.symbols import pi, unfold
+from fluidcc.symbols import RATIOS, unfold
 
 _BOUNDED = (log, log1p, acos, acosh, asin, atanh)  # have no value everywhere
 _KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
@@ -89,7 +89,7 @@ def _may_fail(f: Expr) -> bool:
     if isinstance(f, _BOUNDED[1:]):
         return True
     if isinstance(f, Pow) and f.exp.is_integer:
-        return bool(f.exp.is_negative) and f.base.has(pi) and not f.base.is_nonzero
+        return bool(f.exp.is_negative) and f.base.has(*RATIOS) and not f.base.is_nonzero
     return isinstance(f, (Pow, log)) and not f.args[0].is_nonnegative
 
 

@@ -25,7 +25,7 @@ from fluidcc.conditions.local import LocalLoop, local_loop
 from fluidcc.laws.linear import standing
 from fluidcc.network.parameters import evaluated
 from fluidcc.papers.held import HeldLoop, Measurement, Path
-from fluidcc.symbols import e, edot, offer_min, pi, price, symbols_of, x_tau
+from fluidcc.symbols import e, edot, loss, mark, offer_min, pi, price, symbols_of, x_tau
 
 if TYPE_CHECKING:
     from fluidcc.equilibria.result import Equilibrium
@@ -121,7 +121,7 @@ def _averages(law: LinearLaw) -> bool:
     if len(law.A) != 1 or law.C[0] != 1 or np.any(law.D):
         return False
     slope, lost = (float(law.B[0, HEARD.index(s)]) for s in (edot, pi))
-    rest = [law.B[0, HEARD.index(s)] for s in (price, offer_min, x_tau)]
+    rest = [law.B[0, HEARD.index(s)] for s in (loss, mark, price, offer_min, x_tau)]
     return slope != 0 and math.isclose(slope, lost, rel_tol=1e-9) and not np.any(rest)
 
 

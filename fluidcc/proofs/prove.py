@@ -34,7 +34,7 @@ from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError, Unsupported
 from fluidcc.base.tables import in_html
 from fluidcc.laws.law import Law
-from fluidcc.laws.parts import Steady
+from fluidcc.laws.parts import Steady, told_apart
 from fluidcc.laws.switches import Collector, undecided
 from fluidcc.proofs.algebra import (
     LARGE,
@@ -53,7 +53,7 @@ from fluidcc.proofs.scaling import unscaled, weights
 from fluidcc.proofs.slopes import Slopes
 from fluidcc.proofs.standstill import standstills
 from fluidcc.proofs.steps import MOST, OutOfStepsError, at_most, spend
-from fluidcc.symbols import pi, plain, unfold
+from fluidcc.symbols import RATIOS, pi, plain, unfold
 
 # How sure a verdict is, from the best to the worst.
 _STATUS = ("proved", "checked", "undecided", "refuted")
@@ -586,7 +586,12 @@ def _reached(law: Law) -> list[Any]:
     """
     bounds = [z >= f for z, f in law.lower.items()] + [z <= f for z, f in law.upper.items()]
     below = [fraction(together(unfold(f)))[1] for f in law.flow.values()]
-    return [pi <= 1, *bounds, *(Ne(g, 0) for g in below if not g.is_nonzero)]
+    ratios = RATIOS if told_apart(law) else (pi,)
+    return [
+        *(ratio <= 1 for ratio in ratios),
+        *bounds,
+        *(Ne(g, 0) for g in below if not g.is_nonzero),
+    ]
 
 
 def _with_all(verdict: Verdict, values: Mapping[Symbol, Expr]) -> Verdict:

@@ -27,13 +27,13 @@ from sympy.core.relational import Relational
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import Law, Link
 from fluidcc.laws.linear import symbolic_jacobians
-from fluidcc.laws.parts import Steady
+from fluidcc.laws.parts import Steady, told_apart
 from fluidcc.laws.steady import settled
 from fluidcc.laws.switches import undecided
 from fluidcc.proofs.algebra import binding, by_squares
 from fluidcc.proofs.asked import exact, oriented
 from fluidcc.proofs.steps import spend
-from fluidcc.symbols import e, edot, plain, unfold, x_tau, y
+from fluidcc.symbols import e, edot, loss, mark, pi, plain, unfold, x_tau, y
 
 _ENTERED = Symbol("y_in", positive=True)  # what a link that drops lets into its queue [bit/s]
 _NODE = 20  # steps of a place in the search, and for each operation of a flow that is solved
@@ -70,7 +70,10 @@ def steady_flow(law: Law, given: Mapping[Symbol, Any] | None = None) -> dict[Sym
 def _known(law: Law, given: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
     known: dict[Symbol, Any] = {}
     if law.kind == "source":
-        known = {edot: Integer(0), x_tau: law.switched().out["rate"]}
+        union = {pi: 1 - (1 - loss) * (1 - mark)} if told_apart(law) else {}
+        known = {edot: Integer(0), **union, x_tau: law.switched().out["rate"].subs(union)}
+        if given.get(pi) == 0:
+            known |= {loss: Integer(0), mark: Integer(0)}
     elif isinstance(law, Link) and law.queue and "drop" in law.out:
         known = {y: _ENTERED / (1 - law.switched().out["drop"])}
     return known | {s: unfold(v) for s, v in given.items()}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sympy import Rational, Symbol
 
 from fluidcc.laws import Law
-from fluidcc.laws.parts import used
+from fluidcc.laws.parts import hears_ratios, used
 from fluidcc.laws.steady import few_packets, trackers, window
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout
@@ -21,6 +21,8 @@ from fluidcc.symbols import (
     RTT,
     e,
     e_b,
+    loss,
+    mark,
     offer_min,
     packet,
     pi,
@@ -31,6 +33,7 @@ from fluidcc.symbols import (
     unfold,
 )
 
+_SAID_AS = {"mark": (mark, pi), "drop": (loss, pi), "price": (price,)}  # by what links give
 MUCH = 1 / 3  # of what is sent: so much is lost where 1.5 times the capacity comes for ever
 MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
 _MISLED = (
@@ -86,8 +89,10 @@ def _any_ratio(at: Layout, end: float) -> list[str]:
     found = []
     for f in at.flows if giving else ():
         for link in (name for name in f.route if name in giving):
-            heard = price if giving[link] == "price" else pi
-            if _at_any(f.law, heard) and f.intervals[0][0] < end:
+            if (
+                any(_at_any(f.law, heard) for heard in _SAID_AS[giving[link]])
+                and f.intervals[0][0] < end
+            ):
                 law = at.net.links[link].law.name
                 found.append((f.name, f.law.name, link, law, giving[link]))
                 break
@@ -208,7 +213,11 @@ def _may_lose(at: Layout) -> bool:
 
 def _may_go_on(law: Law) -> bool:
     """Whether a law may send more than a link carries for ever: it hears no losses, or jumps."""
-    return bool(law.states) and (not used(law) & {pi} or bool(law.jumps))
+    return bool(law.states) and (not _hears_losses(law) or bool(law.jumps))
+
+
+def _hears_losses(law: Law) -> bool:
+    return hears_ratios(law, _SAID_AS["drop"])
 
 
 def _lost(space: Workspace) -> list[str]:
@@ -227,7 +236,7 @@ def _lost(space: Workspace) -> list[str]:
         share = float((rate * (1.0 - np.prod(1.0 - ratio[route], axis=0))).sum()) / sent
         if share < MUCH:
             continue
-        if not used(f.law) & {pi}:
+        if not _hears_losses(f.law):
             found.setdefault(_DEAF, []).append((share, f.name, f.law.name))
         elif sent > float(through[route].sum(axis=1).min()) / (1.0 - MUCH):
             found.setdefault(_STUBBORN, []).append((share, f.name, f.law.name))
@@ -246,7 +255,7 @@ def means(space: Workspace) -> Iterator[tuple[bool, str]]:
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
     smooth = [
         f for f in at.flows
-        if not f.law.jumps and f.law.window is not None and used(f.law) & {pi}
+        if not f.law.jumps and f.law.window is not None and _hears_losses(f.law)
     ]  # fmt: skip
     if not smooth:
         return

@@ -15,7 +15,7 @@ from sympy import Pow
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
 from fluidcc.laws.kernels import count_switches
-from fluidcc.laws.parts import used
+from fluidcc.laws.parts import told_apart, used
 from fluidcc.laws.steady import grouped, trackers
 from fluidcc.network.network import Network, require_flows
 from fluidcc.network.patterns import Modulated
@@ -133,6 +133,7 @@ class Layout:
     locate: bool = True
     hybrid: bool = False  # some law jumps or ticks
     marking: bool = False  # some link marks or drops
+    apart: bool = False  # some law hears what is marked apart from what is lost
     pricing: bool = False
     lossy: bool = False  # some buffer is finite
 
@@ -239,6 +240,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
     outs = {name for g in at.link_groups for name in g.law.out}
     at.marking, at.pricing = bool({"mark", "drop"} & outs), "price" in outs
+    at.apart = any(told_apart(g.law) for g in at.groups)
     at.lossy = any(math.isfinite(link.buffer) for link in at.links)
     at.echo = any(symbols_of(g.law.out["rate"]) & {*SUDDEN} for g in at.groups)
     for i, f in enumerate(at.flows):
@@ -422,8 +424,13 @@ def compared_quartics(at: Layout) -> tuple[list[int], list[int]]:
 
 
 def acts(law: Law) -> int:
-    """What a link law gives, as bits of `slots`."""
+    """What a link law does on its own, as bits of `slots`."""
     return sum(bit for name, bit in ACTING.items() if name in law.out)
+
+
+def gives_of(law: Law) -> int:
+    """The same, and whether it marks."""
+    return acts(law) | s.MARKS * ("mark" in law.out)
 
 
 def _told_lags(flow: str, route: Sequence[LinkSpec], access: float) -> list[tuple[int, float]]:

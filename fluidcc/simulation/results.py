@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput, NotFinite
 from fluidcc.base.packed import packed, unpacked
-from fluidcc.laws.parts import used
+from fluidcc.laws.parts import hears_ratios
 from fluidcc.network.network import Network
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.tables import event_of
 from fluidcc.simulation.workspace import Workspace, sample_rows
-from fluidcc.symbols import pi, plain
+from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -131,7 +131,7 @@ def samples(space: Workspace, times: NDArray[np.float64], name: str) -> NDArray[
     which = nf + row * nc + members
     if at.marking and name in ("loss", "mark"):
         # A source that hears of neither has no ECN: what a router marks of others is lost of this.
-        deaf = np.array([pi not in used(flow.law) for flow in at.flows])[place]
+        deaf = np.array([not hears_ratios(flow.law) for flow in at.flows])[place]
         other = nf + s.SEITHER * nc + members if name == "loss" else len(rows) - 1
         which = np.where(deaf, other, which)
     found = rows[which]

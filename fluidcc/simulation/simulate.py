@@ -144,8 +144,8 @@ def simulate(
     Jumps are located on the dense output, ticks are met exactly; both end a step, and their
     consequences are breaking points wherever they arrive later. After each, links decide afresh
     whether they are empty, busy or full. What happens at one instant has a fixed order: see `Jump`.
-    ``loss`` is what is lost on the way, and ``mark`` what routers mark of the rest; a law's ``pi``
-    is either, 1 - (1 - loss)(1 - mark). A source whose law hears of neither, such as `fluidcc.CBR`,
+    ``loss`` is what is lost on the way, and ``mark`` what routers mark of the rest; laws hear both,
+    and as ``pi`` either, 1 - (1 - loss)(1 - mark). A source whose law hears none, as `fluidcc.CBR`,
     has no ECN: what a router marks of others counts as lost of that one. Its queue takes it in all
     the same, as the law says: only what is dropped (``link_drop``) or does not fit is missing
     there.

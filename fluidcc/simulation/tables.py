@@ -22,7 +22,7 @@ from fluidcc.laws.steady import trackers
 from fluidcc.network.parameters import evaluated
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
-from fluidcc.simulation.layout import Group, Layout, acts, base_delay, inverse
+from fluidcc.simulation.layout import Group, Layout, acts, base_delay, gives_of, inverse
 from fluidcc.symbols import REPORTING, packet, symbols_of
 
 Tables = dict[str, Any]  # by the names that scalars and arrays have in the solver's state
@@ -66,7 +66,7 @@ def maps(at: Layout) -> Tables:
         "has_queue": [link.law.queue is not None for link in at.links],
         "class_link": [route[0] for route, _, _ in at.classes],
         "acting": [at.acting.index(l) if l in at.acting else -1 for l in range(nl)],
-        "gives": [acts(link.law) | s.MARKS * ("mark" in link.law.out) for link in at.links],
+        "gives": [gives_of(link.law) for link in at.links],
         "hears": at.hears,
         "mode": [s.HELD] * nl,
         **rows_of("next_start", "next_link", nexts),

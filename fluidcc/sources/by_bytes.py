@@ -12,7 +12,8 @@ from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.base.units import to_si
 from fluidcc.laws import Source, extended
-from fluidcc.symbols import Let, packet, pi, positive, unfold
+from fluidcc.laws.parts import hears_ratios
+from fluidcc.symbols import RATIOS, Let, packet, positive
 
 __all__ = ["marked_by_bytes"]
 
@@ -68,14 +69,14 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
     """
     if not isinstance(law, Source):
         raise InvalidInput(f"law is {shown(law)}; give a source law, such as fluidcc.Reno")
-    if not any(pi in unfold(f).free_symbols for _, f in law.expressions()):
+    if not hears_ratios(law):
         raise LawError(
             f"{law.name} hears neither losses nor marks, so that nothing can be dealt out by bytes"
         )
-    own = Let(r"\pi_\ell", Min(pi * packet / mean_size, 1))
+    own = {s: Let(rf"{s}_\ell", Min(s * packet / mean_size, 1)) for s in RATIOS}
 
     def marked(f: Any) -> Expr:
-        return f.subs(pi, own)
+        return f.subs(own)
 
     return extended(
         law,

@@ -9,8 +9,7 @@ received (or one packet in `t_mbi`). Its losses come at random, and those within
 loss event belong to it: of n a second, n/(1 + n RTT) make an event. When slow start ends, all
 intervals are those that go with the rate received (Section 6.3.1), by the first term of the
 equation, which is all of it within 5 % from 17 packets a round trip on. What is received is what is
-known of one round trip ago, and no mean over one; a path tells losses and marks by one ratio, so
-that lost packets count as received here.
+known of one round trip ago, and no mean over one; lost packets count as received here.
 """
 
 from __future__ import annotations

@@ -13,10 +13,13 @@ from fluidcc import sources
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws import Source
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape, tape
+from fluidcc.laws.parts import told_apart
 from fluidcc.symbols import (
     e,
     e_b,
     edot,
+    loss,
+    mark,
     noise,
     numpy_function,
     offer_min,
@@ -38,11 +41,12 @@ a, b, c = symbols("a b c", real=True)
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda v: v.name)
 def test_source_tape_gives_the_system_and_its_jacobians(law: Source) -> None:
-    signals = {e: 0.2, pi: 0.01, price: 0.02, offer_min: 3e6, x_tau: 2e5}
-    point = {z: 3e5 + 7 * i for i, z in enumerate(law.states)} | signals
+    heard = {e: 0.2, pi: 0.01, price: 0.02, offer_min: 3e6}
+    heard |= {loss: 0.004, mark: 0.006} if told_apart(law) else {}
+    point = {z: 3e5 + 7 * i for i, z in enumerate(law.states)} | heard | {x_tau: 2e5}
     point |= {edot: 0.0, e_b: 0.05, packet: 8000.0, **law.params}
     G = sp.Matrix([unfold(f) for f in (*law.flow.values(), law.out["rate"])])
-    J = G.jacobian([*law.states, x_tau, e, pi, price, offer_min])
+    J = G.jacobian([*law.states, x_tau, *heard])
     flat = (DiracDelta, sp.Subs, sp.Derivative)  # of steps, and of ceilings
     wanted = [f.doit().replace(lambda a: isinstance(a, flat), lambda _: S.Zero) for f in (*G, *J)]
     with np.errstate(all="ignore"):  # the side not taken

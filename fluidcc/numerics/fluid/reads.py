@@ -27,10 +27,11 @@ _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True
 EARLY = 0.6  # share of a step in which breaking points lie at its start, and else at its end
 ROUNDING = 16.0 * 2.220446049250313e-16  # of a product of ratios along a path
 
-# product of D' (FIFO) or sum of q' (frozen) down a path, products of 1 - loss and of departures
-# over arrivals, sums of prices and of queueing delays (frozen)
-Passed = tuple[float, float, float, float, float]
-NOTHING, NOTHING_FROZEN = (1.0, 1.0, 1.0, 0.0, 0.0), (0.0, 1.0, 1.0, 0.0, 0.0)
+# product of D' (FIFO) or sum of q' (frozen) down a path, products of 1 - loss, of 1 - mark (part of
+# the former where nobody tells them apart) and of departures over arrivals, sums of prices and of
+# queueing delays (frozen)
+Passed = tuple[float, float, float, float, float, float]
+NOTHING, NOTHING_FROZEN = (1.0, 1.0, 1.0, 1.0, 0.0, 0.0), (0.0, 1.0, 1.0, 1.0, 0.0, 0.0)
 
 
 @njit(**_INLINE)
@@ -308,6 +309,20 @@ def lost(kept: float) -> float:
 
 
 @njit(**_INLINE)
+def apart(record: s.Floats, block: s.Floats, act: int, u: float, gives: int) -> tuple[float, float]:
+    """What a link lets into its queue of what enters at `u` of a record, and what it leaves
+    unmarked of that; a record has only what becomes of both.
+    """
+    both = 1.0 - quartic(at(block, s.LMARK), u)
+    if gives & s.MARKS == 0:
+        return both, 1.0
+    if gives & s.DROPS == 0:
+        return 1.0, both
+    through = share(quartic(at(block, s.LY), u), quartic(at(record, act), u))
+    return through, min(both / through, 1.0) if through > 0.0 else 1.0
+
+
+@njit(**_INLINE)
 def passed(
     record: s.Floats,
     block: s.Floats,
@@ -319,28 +334,31 @@ def passed(
     up: Passed,
     frozen: bool,
     marks: bool,
+    gives: int,
     prices: bool,
 ) -> Passed:
     """What a queue does to what enters it at `u` of a record, on top of what the rest of its path
     did.
 
     `block` is what the record has of the link, and `act` where it has what the link drops, or 0;
-    `c` is the capacity when it leaves, and `inverse` one over that, or with frozen delays over
-    that when it enters.
+    `gives` is what the link gives, 0 where nobody tells marks from losses; `c` is the capacity when
+    it leaves, and `inverse` one over that, or with frozen delays over that when it enters.
     """
-    change, kept, through, price, wait = up
+    change, kept, unmarked, through, price, wait = up
     y = quartic(at(block, s.LY), u)
     kept *= keep(block, y, c, buffer)
     if marks:
-        kept *= 1.0 - quartic(at(block, s.LMARK), u)
+        let_in, plain = apart(record, block, act, u, gives)
+        kept *= let_in
+        unmarked *= plain
     if prices:
         price += quartic(at(block, s.LPRICE), u)
     if frozen:
         wait += quartic(block, u) * inverse
-        return change + drift(block, y, inverse), kept, through, price, wait
+        return change + drift(block, y, inverse), kept, unmarked, through, price, wait
     dropped = quartic(at(record, act), u) if act else 0.0
     through *= thinned(block, y, c, dropped)
-    return change * stretch(block, y, c, inverse), kept, through, price, wait
+    return change * stretch(block, y, c, inverse), kept, unmarked, through, price, wait
 
 
 @njit(**_INLINE)
@@ -377,8 +395,9 @@ def read_list(
     frozen, prices, marks, acts = run.frozen > 0, run.pricing > 0, run.marking > 0, run.n_acting
     parents, links, found, offset = run.node_parent, run.node_link, run.cursor, run.node_offset
     capacity, entry, places = run.capacity, run.entry_time, run.entry_place
-    stretches, keeps, throughs = run.path_stretch, run.path_kept, run.path_passed
-    charges, waits, buffer = run.path_price, run.path_wait, run.buffer
+    stretches, keeps, plain = run.path_stretch, run.path_kept, run.path_unmarked
+    throughs, charges, waits = run.path_passed, run.path_price, run.path_wait
+    buffer, gives, told_apart = run.buffer, run.gives, run.apart > 0
     tolt = resolution(run, now)
     begun = run.t + tolt
     early = tolt if right or now - run.t < EARLY * run.h else -tolt
@@ -402,15 +421,17 @@ def read_list(
         up = NOTHING_FROZEN if frozen else NOTHING
         if parent >= 0:
             up = (
-                stretches[parent], keeps[parent], throughs[parent], charges[parent], waits[parent],
+                stretches[parent], keeps[parent], plain[parent], throughs[parent], charges[parent],
+                waits[parent],
             )  # fmt: skip
         act = 0
         if acts and run.acting[link] >= 0:
             act = acted_place(run, run.acting[link])
         inverse = 1.0 / (block[s.LC] if frozen else c)
-        stretches[n], keeps[n], throughs[n], charges[n], waits[n] = passed(
-            record, block, act, u, c, inverse, buffer[link], up, frozen, marks, prices
-        )
+        stretches[n], keeps[n], plain[n], throughs[n], charges[n], waits[n] = passed(
+            record, block, act, u, c, inverse, buffer[link], up, frozen, marks,
+            gives[link] if told_apart else 0, prices,
+        )  # fmt: skip
     return inside
 
 

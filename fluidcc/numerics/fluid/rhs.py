@@ -22,7 +22,8 @@ def _signals(run: s.State, now: float, want: int) -> None:
     """What each source knows at `now`: its class's path, plus its own access delay."""
     # taken out of the loop, since the compiler cannot know that the stores leave them alone
     nf, u, classes, leaves = run.n_flows, run.signals, run.flow_class, run.leaf
-    entry, stretched, kept, price = run.entry_time, run.path_stretch, run.path_kept, run.path_price
+    entry, stretched, price = run.entry_time, run.path_stretch, run.path_price
+    kept, unmarked, told_apart = run.path_kept, run.path_unmarked, run.apart
     access_delay, delay, wait, lag = run.access_delay, run.class_delay, run.path_wait, run.class_lag
     frozen, lossy, prices = run.frozen, run.lossy or run.marking, run.pricing
     for i in range(nf):
@@ -35,7 +36,10 @@ def _signals(run: s.State, now: float, want: int) -> None:
             u[s.UE * nf + i] = access + (now - lag[k]) - entry[leaf]
             u[s.UEDOT * nf + i] = stretched[leaf] - 1.0
         if lossy:
-            u[s.UPI * nf + i] = lost(kept[leaf])
+            u[s.UPI * nf + i] = lost(kept[leaf] * unmarked[leaf])
+            if told_apart:
+                u[s.ULOSS * nf + i] = lost(kept[leaf])
+                u[s.UMARK * nf + i] = lost(unmarked[leaf])
         if prices:
             u[s.UPRICE * nf + i] = price[leaf]
         u[s.UT * nf + i] = now - access

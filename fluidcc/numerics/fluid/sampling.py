@@ -19,6 +19,8 @@ from ..fluid import state as s
 from .breaking_points import finish
 from .reads import (
     acted_of,
+    acted_place,
+    apart,
     area,
     keep,
     link_of,
@@ -148,10 +150,10 @@ def _path(run: s.State, k: int, first: int, end: int, shift: float) -> None:
         cursors = run.cursor  # each sample goes on from the one before
         delay = run.path_wait[leaf] if run.frozen else now - run.entry_time[leaf]
         row[s.SDELAY * step + j] = constant + delay
-        row[s.SEITHER * step + j] = lost(run.path_kept[leaf])
+        row[s.SEITHER * step + j] = lost(run.path_kept[leaf] * run.path_unmarked[leaf])
         row[s.SPRICE * step + j] = run.path_price[leaf] if run.pricing else 0.0
-        kept, unmarked = run.path_kept[leaf], 1.0
-        if run.marking:
+        kept, unmarked = run.path_kept[leaf], run.path_unmarked[leaf]
+        if run.marking and not run.apart:
             kept, unmarked = _down_the_path(run, nodes, count, now)
         row[s.SLOSS * step + j] = lost(kept)
         row[s.SMARK * step + j] = lost(unmarked)
@@ -182,17 +184,9 @@ def _down_the_path(run: s.State, nodes: s.Ints, count: int, now: float) -> tuple
 def _apart(
     run: s.State, link: int, record: s.Floats, block: s.Floats, u: float
 ) -> tuple[float, float]:
-    """Return what a link does not drop before its queue of what enters at `u` of a record, and what
-    it leaves unmarked of that; a record has only what becomes of both.
-    """
-    both, gives = 1.0 - quartic(at(block, s.LMARK), u), run.gives[link]
-    if gives & s.DROPS == 0:
-        return 1.0, both
-    if gives & s.MARKS == 0:
-        return both, 1.0
-    let_in = quartic(at(block, s.LY), u)
-    through = share(let_in, quartic(acted_of(run, record, run.acting[link]), u))
-    return through, min(both / through, 1.0) if through > 0.0 else 1.0
+    """The same of what enters a link at `u` of a record, before its queue."""
+    act = acted_place(run, run.acting[link])
+    return apart(record, block, act, u, run.gives[link])
 
 
 # --- links ----------------------------------------------------------------------------------------

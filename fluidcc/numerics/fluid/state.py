@@ -45,7 +45,8 @@ class State(NamedArrays):
     echo: int  # some rate follows at once what comes back, so that no state smooths it
     frozen: int  # constant delays, as printed in the papers; else FIFO
     refit: int  # arrivals are refitted at five nodes a step; else they are sums of states
-    marking: int  # some link marks
+    marking: int  # some link marks or drops before its queue
+    apart: int  # some law hears what is marked apart from what is lost
     pricing: int  # some link has a price
     lossy: int  # some buffer is finite
     locate: int  # kinks of single sources are located as events
@@ -228,7 +229,8 @@ class State(NamedArrays):
     entry_time: Floats
     entry_place: Floats  # local position in the record
     path_stretch: Floats  # product of D' (FIFO) or sum of q' (frozen), down the path
-    path_kept: Floats  # product of 1 - loss
+    path_kept: Floats  # product of 1 - loss, and of 1 - mark where laws do not tell these apart
+    path_unmarked: Floats  # product of 1 - mark where they do
     path_passed: Floats  # product of the flow factors
     path_price: Floats  # sum of prices
     path_wait: Floats  # sum of queueing delays (frozen)
@@ -289,9 +291,9 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 (EMPTY, BUSY, FULL, HELD) = range(4)
 
 # --- signals, as rows of `State.signals` ----------------------------------------------------------
-(UE, UEDOT, UPI, UPRICE, UXTAU, UEB, UPACKET, UT, UOFFERMIN, UOFFERMAX) = range(10)
-(UFACTOR, URAISE, UREPORTS) = (10, 13, 16)
-(UNOISE, USIZE, REPORTERS) = (19, 20, 3)  # of as many routers on a route a source hears the reports
+(UE, UEDOT, ULOSS, UMARK, UPI, UPRICE, UXTAU, UEB, UPACKET, UT, UOFFERMIN, UOFFERMAX) = range(12)
+(UFACTOR, URAISE, UREPORTS) = (12, 15, 18)
+(UNOISE, USIZE, REPORTERS) = (21, 22, 3)  # of as many routers on a route a source hears the reports
 
 # --- a jump or tick, as a row of `State.rule` -----------------------------------------------------
 # kind, flow or link, kernel, number in the law, states, their stride, signals, their

@@ -12,7 +12,7 @@ from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.tape import run
 
 from ..layout import NO_OFFER, Floats, at, copy
-from .state import SearchState
+from .state import UNION, SearchState
 
 _jit: Any = njit(counted=False)
 
@@ -59,6 +59,8 @@ def balanced(w: SearchState, i: int) -> float:
         total = abs(by[n]) * w.size[o] + abs(by[n + 1] * w.e[o])
         total += abs(by[n + 2] * w.pi[o]) + abs(by[n + 3] * w.price[o])
         total += abs(by[n + 4] * w.offer[o])
+        if w.heard[o] > UNION:
+            total += abs(by[n + 5] * w.lost[o]) + abs(by[n + 6] * w.marked[o])
         total += w.size[o] if i < F else 0.0
     else:
         total = abs(by[0] * w.queue[o - F]) + abs(by[n + 1]) * w.size[o + L]
@@ -132,7 +134,8 @@ def _link(w: SearchState, u: Floats, l: int) -> None:
 @_jit
 def _path(w: SearchState, u: Floats, f: int) -> None:
     """The signals of a flow's path, and what it sends through each link."""
-    e, price, share, lost = w.base[f], 0.0, float(w.many[f]), 0.0
+    e, price, share = w.base[f], 0.0, float(w.many[f])
+    lost, marked, either = 0.0, 0.0, 0.0
     w.offer[f], w.least[f] = NO_OFFER, -1
     for h in range(w.hop_start[f], w.hop_start[f + 1]):
         l = w.hop[h]
@@ -146,12 +149,17 @@ def _path(w: SearchState, u: Floats, f: int) -> None:
             busy = min(1.0, w.c[l] / max(u[arrival] * through, 1e-300))
         share *= through * busy
         e += w.queue[l]
+        # not 1 - survival, which loses the digits of small losses
         for part in (w.loss[l], w.mark[l], w.drop[l]):
-            lost += (1.0 - lost) * part  # not 1 - survival, which loses the digits of small losses
+            either += (1.0 - either) * part
+        for part in (w.loss[l], w.drop[l]):
+            lost += (1.0 - lost) * part
+        marked += (1.0 - marked) * w.mark[l]
         price += w.link_price[l]
         if w.link_offer[l] < w.offer[f]:
             w.offer[f], w.least[f] = w.link_offer[l], l
-    w.e[f], w.pi[f], w.price[f] = e, lost, price
+    w.e[f], w.pi[f], w.price[f] = e, either, price
+    w.lost[f], w.marked[f] = lost, marked
 
 
 @_jit
@@ -161,10 +169,13 @@ def _flow(w: SearchState, u: Floats, f: int) -> None:
     if w.law[f] < 0:
         w.residual[f] = w.rate[f] - u[f]
         return
-    n = w.count[f]
+    n, m = w.count[f], w.heard[f]
     r = at(w.registers, n)
-    r[0], r[1], r[2], r[3], r[4] = w.e[f], w.pi[f], w.price[f], w.offer[f], u[f]
-    w.residual[f] = _run(w, u, f, 0, n + 5)[n] - u[f]
+    r[0], r[1], r[2], r[3] = w.e[f], w.pi[f], w.price[f], w.offer[f]
+    if m > UNION:
+        r[4], r[5] = w.lost[f], w.marked[f]
+    r[m] = u[f]
+    w.residual[f] = _run(w, u, f, 0, n + m + 1)[n] - u[f]
 
 
 @njit(entry=True)

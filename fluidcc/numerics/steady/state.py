@@ -19,8 +19,10 @@ from ..layout import Floats, Ints, NamedArrays
 
 Array = NDArray[np.float64]
 
-HEARD = 4
-"""What a flow hears of its path: e, pi, price and the least offer."""
+HEARD, UNION = 6, 4
+"""What a flow may hear of its path: e, pi, price and the least offer; and loss and mark, of which
+most laws hear the union pi alone.
+"""
 
 ROUNDS = 60
 """Changes of the active set in one step, after which the last one is taken."""
@@ -64,8 +66,11 @@ class SearchState(NamedArrays):
     hop: Ints  # links of the routes
     many: Ints  # how many flows are like it: it stands for all of them
     kept: Ints  # 1 where its unknowns are not eliminated
+    heard: Ints  # HEARD or UNION: how much its law hears
     e: Floats
-    pi: Floats
+    lost: Floats
+    marked: Floats  # of what is not lost
+    pi: Floats  # the union of both
     price: Floats
     offer: Floats  # the least on its path
     least: Ints  # the link that makes it, -1 where none does
@@ -127,9 +132,9 @@ class Shape(NamedTuple):
     Identical flows start alike and stay alike, so one of them stands for all: only what arrives at
     links counts them.
 
-    A flow's tape takes its states, e, pi, price, least offer, own rate, and its parameters; it
-    gives the derivatives of the states and the rate, then row by row their derivatives by states,
-    own rate, e, pi, price and least offer. A link's takes queueing delay, its other states, arrival
+    A flow's tape takes its states, what it hears, own rate, and its parameters; it gives the
+    derivatives of the states and the rate, then row by row their derivatives by states, own rate
+    and what it hears. A link's takes queueing delay, its other states, arrival
     rate, and its parameters; it gives the derivatives of the states, mark and price, the ratio
     dropped before the queue where it does that, and the rate offered where it does; then row by row
     their derivatives by queueing delay, states and arrival rate.
@@ -139,6 +144,7 @@ class Shape(NamedTuple):
     law: tuple[int, ...]  # tape of each flow and link, -1 where a rate is constant
     states: tuple[int, ...]  # how many each of them has
     par: tuple[int, ...]  # how many parameters
+    apart: tuple[bool, ...]  # by flow: whether it hears marks apart from losses
     is_rate: tuple[bool, ...]  # by state of flows: whether it is the rate
     queued: tuple[bool, ...]  # whether a link holds a queue
     hears: tuple[bool, ...]  # whether what a link tells depends on its arrival rate
@@ -196,13 +202,14 @@ def state_of(S: Shape) -> SearchState:
     owners, k = F + L, np.array(S.states, np.int64)
     # of a flow all states and the rate; of a link all states, mark, price, and what else it gives
     values = k + np.array([*([1] * F), *np.add(2, np.add(S.drops, S.offers, dtype=int))])
-    width = k + np.array([*([1 + HEARD] * F), *([2] * L)])
+    heard = np.where(S.apart, HEARD, UNION)
+    width = k + np.array([*(1 + heard), *([2] * L)])
     first, gives, par = _starts(k, F + 2 * L), _starts(values * (1 + width)), _starts(S.par)
     hops = [l for route in S.routes for l in route]
     tapes = S.tapes
     registers = [t.inputs + len(t.constants) + len(t.instructions) for t in tapes]
     numbers = zip(Numbers._fields, (F, F, F, L, L, n, n, n, int(par[-1]), 2), strict=True)
-    empty = dict.fromkeys(("e", "pi", "price", "offer", "least", "kept"), F)
+    empty = dict.fromkeys(("e", "lost", "marked", "pi", "price", "offer", "least", "kept"), F)
     empty |= dict.fromkeys(("queue", "loss", "queue_slope", "loss_slope", "mark", "link_price",
                             "link_offer", "drop", "beyond", "beyond_before"), L)  # fmt: skip
     empty |= dict.fromkeys(("place", "low", "high", "fixed", "u", "end", "u_before",
@@ -220,7 +227,7 @@ def state_of(S: Shape) -> SearchState:
     values = dict(
         n_flows=F, n_links=L, n_unknowns=n, first_state=F + 2 * L, first_link_state=first[F],
         n_told=gives[-1], shake=0.0, law=S.law, first=first[:owners], count=k, par_start=par,
-        gives=gives[:-1], slopes=gives[:-1] + values, width=width,
+        gives=gives[:-1], slopes=gives[:-1] + values, width=width, heard=heard,
         hop_start=_starts([len(route) for route in S.routes]), hop=hops, many=S.many,
         queued=S.queued, hears=S.hears, drops=S.drops, offers=S.offers,
         owner=[*range(owners), *range(F, owners), *np.repeat(range(owners), k)],

@@ -15,7 +15,7 @@ from fluidcc.numerics.compiling import njit
 
 from ..layout import Floats, at
 from .evaluate import TOLERANCE, balanced, finite, slopes
-from .state import HEARD, ROUNDS, SearchState
+from .state import HEARD, ROUNDS, UNION, SearchState
 
 _jit: Any = njit(counted=False)
 _making: Any = njit()
@@ -70,11 +70,11 @@ def _reply(w: SearchState, f: int, h: float) -> bool:
     """How a flow's unknowns move: a constant, and their derivatives by what it hears; False if that
     is singular.
     """
-    n = w.count[f] + 1
-    K = np.zeros((n, n + 1 + HEARD))
+    n, m = w.count[f] + 1, w.heard[f]
+    K = np.zeros((n, n + 1 + m))
     offer = abs(w.offer[f]) if w.least[f] >= 0 else 0.0
     e, pi = max(abs(w.e[f]), 0.01 * w.times[0]), max(abs(w.pi[f]), 1e-3)
-    signals = (e, pi, abs(w.price[f]), offer)
+    signals = (e, pi, abs(w.price[f]), offer, pi, pi)
     for i in range(n):
         own = _own(w, f, i)
         if w.fixed[own]:
@@ -86,16 +86,16 @@ def _reply(w: SearchState, f: int, h: float) -> bool:
             K[i, j] = (unit - by[j]) * w.size[_own(w, f, j)]
             largest = max(largest, abs(K[i, j]))
         K[i, n] = w.residual[own]
-        for j in range(HEARD):
+        for j in range(m):
             K[i, n + 1 + j] = by[n + j]
             largest = max(largest, abs(by[n + j]) * signals[j])
-        for j in range(n + 1 + HEARD):
+        for j in range(n + 1 + m):
             K[i, j] /= largest
     if not _solved(K, LEAST_PIVOT):
         return False
     for i in range(n):
         own = _own(w, f, i)
-        for j in range(1 + HEARD):
+        for j in range(1 + m):
             w.reply[(1 + HEARD) * own + j] = K[i, n + j] * w.size[own]
     return True
 
@@ -163,15 +163,19 @@ def _put_lost(w: SearchState, l: int, factor: float, row: int, M: Any) -> None:
 def _put_heard(w: SearchState, f: int, weight: float, by: Floats, row: int, M: Any) -> None:
     """Subtract from a row what a flow's signals contribute, by the links' unknowns.
 
-    `by` are the derivatives by e, pi, price and the least offer.
+    `by` are the derivatives by what it hears.
     """
     by_loss = weight * by[1] * (1.0 - w.pi[f])
+    by_mark = by_loss
+    if w.heard[f] > UNION:
+        by_loss += weight * by[4] * (1.0 - w.lost[f])
+        by_mark += weight * by[5] * (1.0 - w.marked[f])
     for h in range(w.hop_start[f], w.hop_start[f + 1]):
         l = w.hop[h]
         o = w.n_flows + l
         _put(w, o, weight * by[0] * w.queue_slope[l], row, M)
         _put_lost(w, l, by_loss, row, M)
-        _put_told(w, l, w.count[o], by_loss / max(1.0 - w.mark[l], 1e-300), row, M)
+        _put_told(w, l, w.count[o], by_mark / max(1.0 - w.mark[l], 1e-300), row, M)
         _put_told(w, l, w.count[o] + 1, weight * by[2], row, M)
         if l == w.least[f]:
             _put_told(w, l, w.count[o] + 2 + w.drops[l], weight * by[3], row, M)
