@@ -323,7 +323,10 @@ def system_of(wired: Wired) -> Assembled:
     """The arrays of a network, refused if it has no equilibrium by its nature."""
     net, at = wired.net, wired.at
     require_flows(net)
-    flows = [net.derived(_law_at_rest, f.name) if is_on(f, at) else None for f in wired.flows]
+    first = {name: names[0] for names in identical(net) for name in names}
+    flows = [
+        net.derived(_law_at_rest, first[f.name]) if is_on(f, at) else None for f in wired.flows
+    ]
     links = [_at_rest(link.law, f"link {link.name!r}") for link in wired.links]
     rates = wired.rates
     flows = [law if rate is None else None for law, rate in zip(flows, rates, strict=True)]
