@@ -18,8 +18,8 @@ Linux takes samples of rates and round trips at each acknowledgement, where this
 round trip. So in startup B is also acked/(2 ln 2), the mean over a round trip of acknowledgements
 that double in one, and w grows by what is acknowledged. Linux enters its cycle at random; here
 `passed` of the cruise are over by then. Left out are what Linux adds for bursts of packets and of
-acknowledgements, smaller windows while losses are repaired, policers, idle sources. Marks are taken
-for losses. Beside CUBIC over deep buffers it gets some 0.4 of the link; Ware et al. (IMC 2019) have
+acknowledgements, smaller windows while losses are repaired, policers, idle sources. Marks are
+ignored. Beside CUBIC over deep buffers it gets some 0.4 of the link; Ware et al. (IMC 2019) have
 0.5 to 0.7, for a buffer that is always full: here it follows CUBIC's windows.
 """
 
@@ -31,7 +31,7 @@ from sympy import Float, Heaviside, Max, Min, Piecewise, Rational, log
 
 from fluidcc.laws import Jump, Tick
 from fluidcc.sources.windows import F, acked, w, window
-from fluidcc.symbols import RTT, Let, nonnegative, pi, positive
+from fluidcc.symbols import RTT, Let, loss, nonnegative, positive
 
 __all__ = ["BBRv1"]
 
@@ -62,7 +62,7 @@ _grown = _by_phase(Min(acked, Max(high * _now * R_min - w, 0) / RTT), 0, 0, 0, 0
 # How far beyond its end a phase is, and what comes then.
 _longer, _fuller = T / R_min - 1, F / _holds
 _over = _by_phase(
-    -1, 1 - _fuller, T / (cruise * R_min) - 1, Min(_longer, Max(_fuller - up, pi)),
+    -1, 1 - _fuller, T / (cruise * R_min) - 1, Min(_longer, Max(_fuller - up, loss)),
     Max(_longer, 1 - _fuller), 1 - F / few, -1,
 )  # fmt: skip
 _next = _by_phase(DRAIN, CRUISE, UP, DOWN, CRUISE, LEAST, CRUISE)
@@ -92,7 +92,8 @@ BBRv1 = window(
     clock="paced",
     rate=_rate,
     flow={
-        phase: 0, T: 1, n: (1 - pi) * acked, T_n: 1, B: 0, **dict.fromkeys(D, 0), R_min: 0, age: 1,
+        phase: 0, T: 1, n: (1 - loss) * acked, T_n: 1, B: 0, **dict.fromkeys(D, 0), R_min: 0,
+        age: 1,
     },
     initial={phase: STARTUP, T: 0, n: 0, T_n: 0, B: 0, **dict.fromkeys(D, 0), R_min: 1e6, age: 0},
     ticks=[Tick(RTT, _round)],

@@ -6,9 +6,9 @@ share of marks, follows the share of that interval, and once in it w falls to w 
 packet was marked. Between cuts w grows by k packets a round trip, k = (RTT/T)^2, so that the rate
 grows as that of DCTCP with round trip T.
 
-The law is the mean over marks at random. Left out are the pacing at w/RTT within a round trip, the
-ordinary growth of the first 500 rounds, and losses, which halve the window: they are taken for
-marks.
+A loss halves the window, once a round trip. The law is the mean over marks and losses at random.
+Left out are the pacing at w/RTT within a round trip, and the ordinary growth of the first 500
+rounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sympy import Eq, Max, Rational
 
 from fluidcc.sources.dctcp import alpha, g
 from fluidcc.sources.windows import acked, cuts, w, window
-from fluidcc.symbols import RTT, Let, pi, positive, unfold
+from fluidcc.symbols import RTT, Let, loss, mark, pi, positive, unfold
 
 __all__ = ["Prague"]
 
@@ -28,8 +28,8 @@ _k = Let("k", (RTT / _T) ** 2)
 
 Prague = window(
     "Prague",
-    acked * (1 - pi) * _k / w - alpha * w / 2 * cuts(interval=_T),
-    flow={alpha: g * (pi - alpha) / _T},
+    acked * (1 - pi) * _k / w - alpha * w / 2 * cuts(mark, _T) - w / 2 * cuts(loss),
+    flow={alpha: g * (mark - alpha) / _T},
     initial={alpha: 1},
     params={g: Rational(1, 16), T_min: 0.025},
     units={alpha: "1", g: "1", T_min: "s"},

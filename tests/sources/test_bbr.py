@@ -12,9 +12,11 @@ C, TRIP = 100e6, 0.04
 BDP = C * TRIP / 8000  # packets
 
 
-def beside(flows: list[Any], buffer: float, until: float, rtt: Any = TRIP) -> xr.Dataset:
+def beside(
+    flows: list[Any], buffer: float, until: float, rtt: Any = TRIP, law: fc.Link = fc.DropTail
+) -> xr.Dataset:
     """A run over a buffer of so many times what fits into the path."""
-    link = {"capacity": C, "buffer": f"{buffer * BDP:.0f} packets"}
+    link = {"law": law, "capacity": C, "buffer": f"{buffer * BDP:.0f} packets"}
     return fc.simulate(fc.dumbbell(flows, link, rtt=rtt), until, samples=int(100 * until) + 1)
 
 
@@ -56,9 +58,12 @@ def test_after_ten_seconds_few_packets_are_in_flight_for_a_fifth_of_one() -> Non
     assert float(few.max()) < 0.03 * BDP
 
 
-def test_startup_doubles_in_a_round_trip_and_fills_what_its_window_holds() -> None:
-    """From 10 packets to what fits in log2(50) round trips and one; then 2.885 times that."""
-    run = beside([fc.BBRv1], 8, 1)
+@pytest.mark.parametrize("law", [fc.DropTail, fc.StepMark], ids=lambda law: law.name)
+def test_startup_doubles_in_a_round_trip_and_fills_what_its_window_holds(law: fc.Link) -> None:
+    """From 10 packets to what fits in log2(50) round trips and one; then 2.885 times that. It is
+    deaf to marks.
+    """
+    run = beside([fc.BBRv1], 8, 1, law=law)
     filled = run.time.values[run.BBRv1_F.values[:, 0] > BDP][0]
     assert filled / TRIP == pytest.approx(np.log2(BDP / 10) + 2, abs=1)
     assert run.BBRv1_F.values.max() == pytest.approx(2.885 * BDP, rel=0.05)

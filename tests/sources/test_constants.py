@@ -74,7 +74,7 @@ PARAMETERS = {
     "NADA8698": "R_min 150000 bit/s, R_max 1.5e+06 bit/s, prio 1 1, x_ref 0.01 s, kappa 0.5 1, "
     "eta 2 1, tau 0.5 s, delta_s 0.1 s, LOGWIN 0.5 s, QEPS 0.01 s, DFILT 0.12 s, gamma_max 0.5 1, "
     "QBOUND 0.05 s, MULTILOSS 7 packet, QTH 0.05 s, LAMBDA 0.5 1, PLR_ref 0.01 1, PMR_ref 0.01 1, "
-    "D_loss 0.01 s, D_mark 0.002 s, alpha 0.1 1, marked 0 1, none 1e-09 1",  # RFC 8698, Fig. 3
+    "D_loss 0.01 s, D_mark 0.002 s, alpha 0.1 1, none 1e-09 1",  # RFC 8698, Fig. 3
     "OnOff": "peak 5e+06 bit/s, shape 1.25 1, mean_on 0.1 s, mean_off 0.1 s",
     "PlainDelayAIMD": f"{AIMD_2D}hold 1.5 1, {GAP}",
     "Poisson": "mean_rate 500000 bit/s, interval 0.1 s",
@@ -124,8 +124,8 @@ STATES = {
     "LDCC": "x bit/s 100000 >= 0",
     "LEDBAT": "w packet 10 >= 2, delta s 0 >= 0, paced packet/s 0, F packet 0",
     "NADA": "R bit/s 150000 >= 0 <= 1.5e+06, x s 0 >= 0, delta s 0 >= 0",
-    "NADA8698": "r bit/s 150000 >= 150000 <= 1.5e+06, x_prev s 0, p 1 0, n packet 0, calm s 0.5, "
-    "Q s 0, S s 0, G bit 0, delta s 0 >= 0",
+    "NADA8698": "r bit/s 150000 >= 150000 <= 1.5e+06, x_prev s 0, p_loss 1 0, p_mark 1 0, "
+    "n packet 0, calm s 0.5, Q s 0, L s 0, M s 0, G bit 0, delta s 0 >= 0",
     "PrimalDual": "x bit/s 100000 >= 0",
     "RateAIMD": "x bit/s 100000 >= 100000",
     "SampledLDCC": "x bit/s 100000 >= 0, E s^2 0, S s 0",

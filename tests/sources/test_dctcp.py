@@ -11,14 +11,19 @@ import fluidcc as fc
 PACKET = 8000.0  # by default
 
 
-def test_dctcp_rests_where_a_packet_a_round_trip_is_what_its_cuts_take() -> None:
-    """(1 - p)/R = p w/2 (1 - (1 - p)^w)/R, and alpha is p."""
-    link = {"law": fc.PI2(target="1 ms"), "capacity": "1 Gbit/s", "buffer": "10 ms"}
+@pytest.mark.parametrize("lost", [0.0, 3e-4])
+def test_dctcp_rests_where_a_packet_a_round_trip_is_what_its_cuts_take(lost: float) -> None:
+    """(1 - p)(1 - l)/R = (p w/2 (1 - (1 - p)^w) + w/2 (1 - (1 - l)^w))/R: alpha is the share p of
+    marks alone, and a loss, of which there are l, halves the window.
+    """
+    link = {"law": fc.PI2(target="1 ms"), "capacity": "1 Gbit/s", "buffer": "10 ms", "loss": lost}
     rest = fc.equilibrium(fc.dumbbell([fc.DCTCP] * 4, link, rtt="200 us"))
-    w, p = 1e9 / 4 * 1.2e-3 / PACKET, float(rest.mark[0])
+    w, p = 1e9 / 4 / (1 - lost) * 1.2e-3 / PACKET, float(rest.mark[0])
+    assert float(rest.loss[0]) == pytest.approx(lost, rel=1e-9)
     assert float(rest.states["flow1"]["w"]) == pytest.approx(w, rel=1e-9)
     assert float(rest.states["flow1"]["alpha"]) == pytest.approx(p, rel=1e-9)
-    assert 2 * (1 - p) == pytest.approx(p * w * (1 - (1 - p) ** w), rel=1e-9)
+    cuts = p * w * (1 - (1 - p) ** w) + w * (1 - (1 - lost) ** w)
+    assert 2 * (1 - p) * (1 - lost) == pytest.approx(cuts, rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [2, 10])

@@ -104,12 +104,13 @@ def test_with_a_queue_it_updates_gradually() -> None:
     np.testing.assert_allclose(after.rate.values[~calm, 0], gradual, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("marked", "scale"), [(0.0, 0.01), (1.0, 0.002)])
-def test_a_ratio_of_losses_or_marks_is_a_delay_by_its_square(marked: float, scale: float) -> None:
+@pytest.mark.parametrize(("gives", "scale"), [("loss", 0.01), ("mark", 0.002)])
+def test_a_ratio_of_losses_or_marks_is_a_delay_by_its_square(gives: str, scale: float) -> None:
     """scale (p/0.01)^2 = x_ref R_max/r without a queue."""
     p = 0.02
-    net = fc.Network().link("l", marking(p), capacity=1e9, delay=DELAY)
-    ds = fc.simulate(net.flow("f", fc.NADA8698(marked=marked), route=["l"]), 120)
+    how = {"law": marking(p)} if gives == "mark" else {"law": fc.DropTail, "loss": p}
+    net = fc.Network().link("l", **how, capacity=1e9, delay=DELAY)
+    ds = fc.simulate(net.flow("f", fc.NADA8698, route=["l"]), 120)
     wanted = min(X_REF * R_MAX / (scale * (p / 0.01) ** 2), R_MAX)
     assert float(ds.rate[-1, 0]) == pytest.approx(wanted, rel=1e-4)
 

@@ -15,7 +15,7 @@ from fluidcc.sources import DCTCP, Prague
 from fluidcc.sources.dctcp import alpha as estimate
 from fluidcc.sources.prague import T_min
 from fluidcc.sources.windows import w
-from fluidcc.symbols import e, e_b, edot, packet, pi, positive, unfold, x_tau
+from fluidcc.symbols import e, e_b, edot, loss, mark, packet, pi, positive, unfold, x_tau
 
 alpha, W, N, D, K, T, p, x = positive("alpha W N D K T p x")  # D = C RTT, W = W*, all in packets
 
@@ -73,7 +73,7 @@ def cycles() -> Found:
 def independent_of_round_trips() -> Found:
     rtt = positive("R")  # below 25 ms: the virtual round trip is T
     grows = unfold(Prague.flow[w]).subs(Max(T_min, e + e_b), T).subs({e: rtt - e_b, edot: 0})
-    rest = grows.subs({estimate: p, pi: p, x_tau: x * packet, w: x * rtt})
+    rest = grows.subs({estimate: p, pi: p, mark: p, loss: 0, x_tau: x * packet, w: x * rtt})
     return proved(proof(Eq(expand(rest / rtt).diff(rtt), 0)))
 
 
