@@ -43,29 +43,29 @@ margin, passed = nonnegative("margin passed")
 
 STARTUP, DRAIN, CRUISE, UP, DOWN, EMPTY, LEAST = range(7)
 _HALF = Rational(1, 2)
-_NEARLY = 1 - Float("1e-9")  # so that rounding finds no smaller round trip
+NEARLY = 1 - Float("1e-9")  # so that rounding finds no smaller round trip
 
 
-def _by_phase(*values: Any) -> Any:
+def by_phase(*values: Any, at: Any = phase) -> Any:
     """What it is in each phase, in their order."""
-    tests = [phase < k + _HALF for k in range(len(values) - 1)]
+    tests = [at < k + _HALF for k in range(len(values) - 1)]
     return Piecewise(*zip(values, [*tests, True], strict=True))
 
 
 _holds = Let(r"\mathrm{BDP}", Max(B * R_min, few))  # packets that fit into the path
-_gain = Let("g", _by_phase(high, 1 / high, 1, up, down, 1, 1))
+_gain = Let("g", by_phase(high, 1 / high, 1, up, down, 1, 1))
 # In startup acknowledgements double in a round trip: of their rate now, that is the mean over one.
-_now = Let("B_{s}", Max(B, few / RTT, _by_phase(acked / (2 * log(2.0)), 0, 0, 0, 0, 0, 0)))
+_now = Let("B_{s}", Max(B, few / RTT, by_phase(acked / (2 * log(2.0)), 0, 0, 0, 0, 0, 0)))
 _rate = (1 - margin) * _gain * _now
-_grown = _by_phase(Min(acked, Max(high * _now * R_min - w, 0) / RTT), 0, 0, 0, 0, 0, 0)
+_grown = by_phase(Min(acked, Max(high * _now * R_min - w, 0) / RTT), 0, 0, 0, 0, 0, 0)
 
 # How far beyond its end a phase is, and what comes then.
 _longer, _fuller = T / R_min - 1, F / _holds
-_over = _by_phase(
+_over = by_phase(
     -1, 1 - _fuller, T / (cruise * R_min) - 1, Min(_longer, Max(_fuller - up, loss)),
     Max(_longer, 1 - _fuller), 1 - F / few, -1,
 )  # fmt: skip
-_next = _by_phase(DRAIN, CRUISE, UP, DOWN, CRUISE, LEAST, CRUISE)
+_next = by_phase(DRAIN, CRUISE, UP, DOWN, CRUISE, LEAST, CRUISE)
 
 # What is known after a round trip.
 _sample = Let("D", Max(n / T_n, B * Heaviside(phase - DOWN - _HALF, 0)))  # B falls in others alone
@@ -81,9 +81,9 @@ _round = {
     n: 0,
     T_n: 0,
     R_min: _least,
-    age: Piecewise((0, _NEARLY * R_min > RTT), (age, True)),
-    phase: _by_phase(_full, *[phase] * 6),
-    w: _by_phase(w, w, *[_cycling] * 3, few, few),
+    age: Piecewise((0, NEARLY * R_min > RTT), (age, True)),
+    phase: by_phase(_full, *[phase] * 6),
+    w: by_phase(w, w, *[_cycling] * 3, few, few),
 }
 
 BBRv1 = window(
@@ -98,7 +98,7 @@ BBRv1 = window(
     initial={phase: STARTUP, T: 0, n: 0, T_n: 0, B: 0, **dict.fromkeys(D, 0), R_min: 1e6, age: 0},
     ticks=[Tick(RTT, _round)],
     jumps=[
-        Jump(when=_over, reset={phase: _next, T: _by_phase(0, passed * R_min, 0, 0, 0, 0, 0)}),
+        Jump(when=_over, reset={phase: _next, T: by_phase(0, passed * R_min, 0, 0, 0, 0, 0)}),
         Jump(
             when=Min(age / W_R - 1, EMPTY - _HALF - phase),
             reset={phase: EMPTY, R_min: RTT, age: 0, w: few},

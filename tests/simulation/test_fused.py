@@ -132,7 +132,7 @@ def test_structures_differ_in_text() -> None:
     assert len(known) == len(texts) == len(layouts)
 
 
-@pytest.mark.parametrize("law", [fc.BBRv1, fc.SlowStartTFRC], ids=lambda law: law.name)
+@pytest.mark.parametrize("law", [fc.BBRv1, fc.BBRv3, fc.SlowStartTFRC], ids=lambda law: law.name)
 def test_no_result_is_a_tuple_made_of_a_list(law: fc.Source) -> None:
     """Python makes those of more than thirty so, which numba refuses."""
     text = step_text(lay_out(fc.dumbbell([law], {"capacity": 1e7}, rtt=0.05)), "")
