@@ -27,10 +27,21 @@ from sympy import (
     Rational,
     Subs,
     Symbol,
+    cos,
+    cosh,
+    cot,
+    coth,
+    csc,
+    csch,
     expand,
     false,
     fraction,
+    sec,
+    sech,
     sign,
+    sin,
+    sinh,
+    tanh,
     together,
     true,
 )
@@ -43,6 +54,20 @@ from fluidcc.proofs.algebra import Condition
 from fluidcc.symbols import unfold
 
 _KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")
+
+
+# With these there are no more functions to know of, and none is defined elsewhere for it.
+_QUOTIENTS = (
+    (coth, lambda z: 1 / tanh(z)), (sech, lambda z: 1 / cosh(z)), (csch, lambda z: 1 / sinh(z)),
+    (cot, lambda z: cos(z) / sin(z)), (sec, lambda z: 1 / cos(z)), (csc, lambda z: 1 / sin(z)),
+)  # fmt: skip
+
+
+def as_quotients(f: Any) -> Any:
+    """Return the same with quotients for coth and the like."""
+    for function, quotient in _QUOTIENTS if hasattr(f, "replace") else ():
+        f = f.replace(function, quotient)
+    return f
 
 
 def without_functions(

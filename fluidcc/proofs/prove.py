@@ -46,7 +46,7 @@ from fluidcc.proofs.algebra import (
     substituted,
     with_conditions,
 )
-from fluidcc.proofs.asked import comparing, flat, oriented, without_functions
+from fluidcc.proofs.asked import as_quotients, comparing, flat, oriented, without_functions
 from fluidcc.proofs.cover import Box, Sign, WorkLeft, bare, exactly, forms, pieces
 from fluidcc.proofs.refute import DIGITS, Hunt, fits, seen
 from fluidcc.proofs.scaling import unscaled, weights
@@ -119,7 +119,8 @@ def decide(statement: Any, where: tuple[Any, ...]) -> Verdict:
     conditions `where`.
     """
     try:
-        statement, where, apart = without_functions(sympify(statement), where)
+        asked = as_quotients(sympify(statement))
+        statement, where, apart = without_functions(asked, tuple(map(as_quotients, where)))
     except Unsupported as unknown:
         return Verdict("", statement, "undecided", f"no proof was found: {unknown}")
     if statement is true:

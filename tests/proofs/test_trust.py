@@ -186,7 +186,8 @@ OTHER: list[tuple[Any, tuple[Any, ...], str]] = [
     (a * b < Rational(1, 4), (Eq(a + b, 1), a < b), "proved"), (2**n > n + 1, (n >= 2,), "proved"),
     (x + y < 14.142, (x**2 + y**2 <= 100,), "refuted"), (sin(a) * sin(b) < 1, (), "refuted"),
     (x * y < 50, (x**2 + y**2 <= 100,), "refuted"), (n**2 - 201 * n + 10100 > 0, (), "refuted"),
-    ((x**2 - 3) ** 2 + (y - 1) ** 2 > 0, (), "refuted"),
+    ((x**2 - 3) ** 2 + (y - 1) ** 2 > 0, (), "refuted"), (sp.coth(z) > 1, (), "proved"),
+    (sp.coth(z) - 1 < 2 * exp(-2 * z), (), "refuted"), (sp.sech(x) <= 1, (), "proved"),
 ]  # fmt: skip
 
 
