@@ -55,9 +55,9 @@ KNOWN = {
 LIMITS = {
     "a verdict": (70_000, 74_660), "a limit cycle": (6_000, 9_100), "a condition": (7_000, 7_420),
     "a certificate": (2_250, 2_250), "a run": (48_000, 51_640), "a law": (40_000, 49_030),
-    "a proof": (20_000, 19_960),
-    "an equilibrium": (21_000, 24_300), "a sweep": (17_000, 19_980), "a network": (17_000, 16_400),
-    "solve_dde": (21_000, 25_800), "everything": (355_000, 466_970),
+    "a proof": (20_000, 20_130),
+    "an equilibrium": (21_000, 24_300), "a sweep": (17_000, 19_980), "a network": (17_000, 16_440),
+    "solve_dde": (21_000, 25_800), "everything": (355_000, 467_140),
     "lines over 100 columns": (0, 0), "rooms": (20, 20), "floors": (11, 11),
     "circles of files": (0, 0), "circles of rooms": (0, 0), "names of two classes": (0, 0),
     "copies: stability": (1, 1), "copies: equilibrium": (1, 1),
