@@ -384,7 +384,8 @@ def operating_point(
     _refuse_ticks(net)
     net = held(net)
     if isinstance(at, Equilibrium):
-        for name, one in (*net.flows.items(), *net.links.items()):
+        specs: list[tuple[str, FlowSpec | LinkSpec]] = [*net.flows.items(), *net.links.items()]
+        for name, one in specs:
             known = at.states.get(name)  # without states where a flow is off
             if known is None or (known and not {*map(plain, one.law.states)} <= {*known}):
                 raise InvalidInput(
