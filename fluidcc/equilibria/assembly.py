@@ -145,9 +145,9 @@ class _Columns:
         to["initial"] = [0.0] * (F + 2 * L) + to["initial"]
         to["lower"] = [-math.inf] * F + [0.0] * L + [-math.inf] * L + to["lower"]
         to["upper"] = [math.inf] * F + self.queues + [math.inf] * L + to["upper"]
-        sizes = (size for *_, size in self.wired.delays)
-        packets = [size / np.where(c, c, math.inf) for size in sizes for c in to["c"]]
-        natural = reduce(np.fmax, to["trip"] + packets)
+        slowest = reduce(np.fmin, (np.where(c, c, math.inf) for c in to["c"]), math.inf)
+        packets = (size / slowest for *_, size in self.wired.delays)
+        natural = reduce(np.fmax, [*to["trip"], *packets])
         natural = np.where(natural > 0, natural, 1.0)
         to["times"] = [natural, LONGEST_QUEUE * reduce(np.fmax, self.times, natural)]
         return Numbers(**{name: self.wired.array(to[name]).T for name in Numbers._fields})

@@ -18,22 +18,6 @@ from fluidcc.symbols import RATIOS, expression, loss, mark, symbols_of
 T = TypeVar("T")
 
 
-@lru_cache(maxsize=512)
-def used(law: Any) -> frozenset[Symbol]:
-    """What the expressions of a law depend on."""
-    return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
-
-
-def hears_ratios(law: Any, ratios: Sequence[Symbol] = RATIOS) -> bool:
-    """Whether a source hears what is lost or marked, or one of some of these ratios."""
-    return not used(law).isdisjoint(ratios)
-
-
-def told_apart(law: Any) -> bool:
-    """Whether a source hears what is marked apart from what is lost."""
-    return hears_ratios(law, (loss, mark))
-
-
 class Frozen(dict):
     """A dict that cannot be changed once made, so that what is known of a law stays true."""
 
@@ -119,6 +103,22 @@ def per_structure(find: Callable[[Any], T]) -> Callable[[Any], T]:
         return value
 
     return found
+
+
+@per_structure
+def used(law: Any) -> frozenset[Symbol]:
+    """What the expressions of a law depend on."""
+    return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
+
+
+def hears_ratios(law: Any, ratios: Sequence[Symbol] = RATIOS) -> bool:
+    """Whether a source hears what is lost or marked, or one of some of these ratios."""
+    return not used(law).isdisjoint(ratios)
+
+
+def told_apart(law: Any) -> bool:
+    """Whether a source hears what is marked apart from what is lost."""
+    return hears_ratios(law, (loss, mark))
 
 
 @explained_class

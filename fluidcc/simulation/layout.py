@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from sympy import Pow
@@ -15,7 +14,7 @@ from sympy import Pow
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
 from fluidcc.laws.kernels import count_switches
-from fluidcc.laws.parts import told_apart, used
+from fluidcc.laws.parts import per_structure, told_apart, used
 from fluidcc.laws.steady import grouped, trackers
 from fluidcc.network.network import Network, require_flows
 from fluidcc.network.patterns import Modulated
@@ -189,7 +188,7 @@ def require_runnable(net: Network) -> None:
     require_flows(net)
     wired = Wired.of(net)
     for f, (_, forward, back, _) in zip(wired.flows, wired.delays, strict=True):
-        if forward + back <= 0.0 and _needs_delay(f.law.structure, f.law):
+        if forward + back <= 0.0 and _needs_delay(f.law):
             raise InvalidInput(
                 f"flow {f.name!r} has no propagation delay on its way there and back, and "
                 f"{f.law.name} hears itself at "
@@ -198,8 +197,8 @@ def require_runnable(net: Network) -> None:
             )
 
 
-@lru_cache(maxsize=512)
-def _needs_delay(structure: tuple[Any, ...], law: Law) -> bool:
+@per_structure
+def _needs_delay(law: Law) -> bool:
     """Whether a rate follows the network at once, or the law divides by the round trip."""
     if symbols_of(law.out["rate"]) & _CARRIED:
         return True
@@ -487,7 +486,7 @@ def begun(flow: FlowSpec) -> FlowSpec:
     return replace(flow, intervals=((0.0, flow.intervals[0][1]), *flow.intervals[1:]))
 
 
-@lru_cache(maxsize=512)
+@per_structure
 def _keeps_account(law: Source) -> bool:
     """Whether a law keeps account of what it has under way."""
     return any(account.data != 0 for account in trackers(law).values())

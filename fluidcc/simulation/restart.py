@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.packed import packed, unpacked
 from fluidcc.laws import Law
+from fluidcc.laws.parts import per_structure
 from fluidcc.laws.steady import trackers
 from fluidcc.network.network import Network
 from fluidcc.network.specs import FlowSpec, LinkSpec
@@ -94,16 +94,12 @@ def nudged(run: xr.Dataset, changes: Mapping[tuple[str, str], Mapping[int, float
     return run.assign_attrs(final_state=before.text())
 
 
-@lru_cache(maxsize=256)
-def _digest_of(structure: Any, law: Law) -> str:
+@per_structure
+def _digest(law: Law) -> str:
+    """The law apart from its parameter values."""
     parts = [law.kind, law.name, *map(plain, law.states), "|", *map(plain, law.params), "|"]
     parts += [f"{what}={unfold(f)}" for what, f in law.expressions()]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
-
-
-def _digest(law: Law) -> str:
-    """The law apart from its parameter values."""
-    return _digest_of(law.structure, law)
 
 
 def _places(at: Layout) -> dict[str, dict[str, list[int]]]:

@@ -14,6 +14,7 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fluidcc.base.units import dimension
 from fluidcc.laws import Law, Tick
@@ -122,19 +123,19 @@ def _followed(
     `ends` has the number of feedback classes whose path ends at each link. In a mesh the hops are
     cut where they would make more than `most` landings at links.
     """
-    n = len(nexts)
-    fan = np.zeros((n, n))
-    for a, after in enumerate(nexts):
-        fan[a, after] = 1.0
-    landings, ways, sources = np.zeros(n), np.eye(n), np.array(ends, dtype=float)
-    spread = sources.copy()
+    n, onward = len(nexts), [*chain.from_iterable(nexts)]
+    starts = [0, *accumulate(map(len, nexts))]
+    fan = csr_array((np.ones(len(onward)), onward, starts), shape=(n, n))
+    # Ways of so many hops from each link, and those of them that end where a class does.
+    ways, ending = np.ones(n), np.array(ends, dtype=float)
+    landings, spread = np.zeros(n), ending
     hops = 0
     while hops < n:
-        ways = ways @ fan
-        landings += ways.sum(axis=1)
+        ways, ending = fan @ ways, fan @ ending
+        landings = landings + ways
         if landings.max() > most:
             break
-        spread += ways @ sources
+        spread = spread + ending
         hops += 1
     return hops, max(sum(ends), int(spread.max(initial=0.0)))
 
