@@ -332,9 +332,10 @@ class _Cache(FunctionCache):
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
         except Exception as error:  # of whatever half a pickle, or another thing there, leads to
-            text = f"compiled code in {self._cache_path} is damaged ({_short(error)})"
-            _say("damaged", f"{text}; it is compiled again, once")
             self._kept(self.flush)
+            if not isinstance(error, (AttributeError, ImportError)):  # names of another version's
+                text = f"compiled code in {self._cache_path} is damaged ({_short(error)})"
+                _say("damaged", f"{text}; it is compiled again, once")
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

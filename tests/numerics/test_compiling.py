@@ -61,6 +61,16 @@ def test_code_is_compiled_once_and_then_loaded(folder: Path) -> None:
     assert plus() == (3.0, 1)
 
 
+def test_what_another_version_wrote_is_compiled_anew_without_a_word(folder: Path) -> None:
+    plus()
+    (index,) = folder.glob("*.nbi")
+    index.write_bytes(index.read_bytes().replace(b"types.scalars", b"types.numbers"))
+    forget()
+    assert plus() == (3.0, 0)
+    forget()
+    assert plus() == (3.0, 1)
+
+
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("size", [0, 60])
 def test_a_truncated_file_is_said_once_and_written_anew(
