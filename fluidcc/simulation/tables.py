@@ -102,7 +102,6 @@ def accounts(at: Layout) -> Tables:
                 rows += [i, g.states + g.own.index(z) * g.size + n]
                 parts += [evaluated(f, known) for f in (account.delay, account.data)]
                 parts.append(float(least) if getattr(least, "is_number", False) else -math.inf)
-                parts.append(math.nan)
     return {
         "n_accounts": len(rows) // 2,
         "n_leaping": len(rows) // 2 if leaping else 0,

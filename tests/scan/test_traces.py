@@ -18,6 +18,7 @@ from fluidcc.symbols import plain
 from tests.scan.cases import of_today
 
 UNTIL, TRACES = 20, range(20)
+HARD = [(1, "CUBICFluid"), (824, "CUBICFluid")]  # REDDrop lets ever less in, and then nothing
 LAWS = [n for n in sources.__all__ if (x := getattr(fc, n)).jumps or x.ticks or window(x)]
 
 
@@ -31,13 +32,13 @@ def network(law: str, beside: str, link: str, seed: int) -> fc.Network:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "law"), of_today([*product(TRACES, LAWS)], 10))
+@pytest.mark.parametrize(("seed", "law"), [*HARD, *of_today([*product(TRACES, LAWS)], 10)])
 def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
     for link, beside in product(("DropTail", "REDDrop", "PI"), ("StaticAIMD", "CBR")):
         net = network(law, beside, link, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of small windows, losses that are not heard, routers
-            run = fc.simulate(net, UNTIL, rtol=1e-8 if link == "REDDrop" else 1e-6)
+            run = fc.simulate(net, UNTIL)
         assert np.isfinite(run.rate).all()
         assert run.rate.min() >= 0
         buffer = net.links["bottleneck"].buffer
@@ -49,7 +50,4 @@ def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
                 FinalState.of(r).states("flow", "a")[own.index("F")]
                 for r in (run, counted_anew(net, run))
             )
-            # A queue that lets nothing in and drains: parts in a thousand too many are counted, and
-            # at the default tolerance parts in a hundred.
-            near = 5e-3 if link == "REDDrop" else 1e-3
-            assert kept == pytest.approx(counted, abs=near * buffer / 8000)
+            assert kept == pytest.approx(counted, abs=1e-4 * buffer / 8000)

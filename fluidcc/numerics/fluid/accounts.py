@@ -9,10 +9,14 @@ falls at once, and what was under way, which is lost, no longer is. A flow of su
 What an account of the round trip is, is known at the end of each step: it has moved as the round
 trip has. The error that the step has made in it is given back, or the errors of all steps would
 stay in it for ever. What is under way is known no better than by integrals of what has been
-recorded, whose errors a clock that forgets nothing would keep: it is left as it is.
+recorded, whose errors a clock that forgets nothing would keep: it is left as it is, but for steps
+in which much is heard at once. Before a router lets nothing in it lets ever less in: 1/(1 + edot)
+grows as one over a square root, of which a step sees but a part.
 """
 
 from __future__ import annotations
+
+import math
 
 from fluidcc.numerics.layout import at, copy
 
@@ -24,6 +28,7 @@ from .reads import area, norm, rate_of, read_nodes, record_of, resolution
 # Errors of a step in an account, over the tolerance, that are given back: what is off by more has
 # been held, or has a kink in it.
 _OWN = 10.0
+_RUSH = 2.0  # seconds heard of in one, beyond which the integrals of what was sent are better
 
 
 @njit()
@@ -55,13 +60,23 @@ def sent(run: s.State, slot: int, record: int, since: float, until: float) -> fl
 
 
 @njit()
+def _hear(run: s.State) -> None:
+    """Keep until when each class has heard, which is never taken back: of a queue that lets hardly
+    anything in, rounding may find an earlier time.
+    """
+    for k in range(run.n_classes):
+        heard = run.heard[run.n_classes + k]
+        run.heard[run.n_classes + k] = max(heard, run.entry_time[run.leaf[k]])
+
+
+@njit()
 def settle(run: s.State) -> bool:
     """Bring the accounts of flows that have just heard of a stretch of time up to its end, after
     `start`; return whether there were any.
     """
-    changed, nc = False, run.n_classes
+    changed = False
     for j in range(run.n_accounts):
-        row, part = at(run.account, 2 * j), at(run.account_part, 4 * j)
+        row, part = at(run.account, 2 * j), at(run.account_part, 3 * j)
         flow = row[0]
         k = run.flow_class[flow]
         leaf = run.leaf[k]
@@ -78,33 +93,39 @@ def settle(run: s.State) -> bool:
                 run.switch[m] = s.UNDECIDED
         forward_class(run, run.first_link[flow], 0)
         changed = True
-    for k in range(nc):
-        run.heard[nc + k] = max(run.heard[nc + k], run.entry_time[run.leaf[k]])
+    _hear(run)
     return changed
 
 
 @njit()
 def give_back(run: s.State, end: float) -> None:
-    """Bring the accounts of the round trip alone to what they are at the end of the step just
-    taken.
+    """Bring accounts of the round trip, and where much was heard those of what is under way, to
+    what they are at the end of the step just taken.
     """
-    found = False
+    nc, found = run.n_classes, run.n_leaping > 0
     for j in range(run.n_accounts):
-        found = found or at(run.account_part, 4 * j)[1] == 0.0
+        found = found or at(run.account_part, 3 * j)[1] == 0.0
     if not found:
         return
     copy(run.cursor, run.cursor_start, run.n_nodes)
     read_nodes(run, end, 0, run.n_records)
     for j in range(run.n_accounts):
-        row, part = at(run.account, 2 * j), at(run.account_part, 4 * j)
-        if part[1] != 0.0:
-            continue
+        row, part = at(run.account, 2 * j), at(run.account_part, 3 * j)
         flow, z = row[0], row[1]
-        begun, heard = part[3], run.entry_time[run.leaf[run.flow_class[flow]]]
-        part[3] = heard
+        k, took = run.flow_class[flow], end - run.t
+        leaf, begun = run.leaf[k], run.heard[nc + k]
+        heard = max(begun, run.entry_time[leaf])
+        change, most = part[0] * (took - (heard - begun)), _OWN
+        if part[1] != 0.0:
+            if not _RUSH * took < heard - begun < math.inf:
+                continue
+            own, most = run.own_rate[flow], math.inf
+            change += part[1] * sent(run, own, run.n_records, run.t, end)
+            change -= part[1] * sent(run, own, run.cursor[leaf], begun, heard)
         before, now = run.y[z], run.y_end[z]
-        error = before - now + part[0] * ((end - run.t) - (heard - begun))
+        error = before + change - now
         # held, or before the first acknowledgement, it has no slope
         moving = run.slopes[z] != 0.0 and run.slopes[6 * run.n_states + z] != 0.0
-        if moving and norm(0.0, error, run.atol[z], run.rtol, before, now) <= _OWN:
+        if moving and norm(0.0, error, run.atol[z], run.rtol, before, now) <= most:
             run.y_end[z] = max(now + error, part[2])
+    _hear(run)

@@ -260,10 +260,10 @@ class State(NamedArrays):
 
     # --- accounts, which news of a stretch of time at one instant changes: see `accounts` ---------
     account: Ints  # 2 x n_accounts: flow, state
-    # 4 x n_accounts: what a second of round trip and a bit under way are in it, its least value,
-    # and when that was sent of which was heard at the end of the last step
+    # 3 x n_accounts: what a second of round trip and a bit under way are in it, its least value
     account_part: Floats
-    heard: Floats  # 2 x n_classes: until when each has heard of what was sent, before and after
+    # 2 x n_classes: until when each has heard of what was sent, at the left of now and so far
+    heard: Floats
 
     # --- samples and history ----------------------------------------------------------------------
     sample_time: Floats
