@@ -145,7 +145,8 @@ class _Columns:
         to["initial"] = [0.0] * (F + 2 * L) + to["initial"]
         to["lower"] = [-math.inf] * F + [0.0] * L + [-math.inf] * L + to["lower"]
         to["upper"] = [math.inf] * F + self.queues + [math.inf] * L + to["upper"]
-        slowest = reduce(np.fmin, (np.where(c, c, math.inf) for c in to["c"]), math.inf)
+        serving: list[Any] = [math.inf, *(np.where(c, c, math.inf) for c in to["c"])]
+        slowest = reduce(np.fmin, serving)
         packets = (size / slowest for *_, size in self.wired.delays)
         natural = reduce(np.fmax, [*to["trip"], *packets])
         natural = np.where(natural > 0, natural, 1.0)
