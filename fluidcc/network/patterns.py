@@ -57,7 +57,7 @@ def near(name: str, names: Iterable[str]) -> str:
     there is, if few.
     """
     known = list(names)
-    if close := get_close_matches(name, known, cutoff=0.5 if len(name) < 6 else 0.6):
+    if close := get_close_matches(name, known, cutoff=0.5 if len(name) < 8 else 0.6):
         return f"did you mean {' or '.join(map(repr, close))}?"
     return f"it may be {', '.join(known)}" if 0 < len(known) <= FEW else "there is none like it"
 

@@ -86,7 +86,7 @@ def cuts(ratio: Any = pi, interval: Any = w / acked) -> Expr:
     interval : Expr
         [s]; by default a round trip, in which a window is acknowledged.
     """
-    n = Let("n", acked * interval)
+    n = Let(f"n_{{{ratio}}}", acked * interval)
     return Let(f"P_{{{ratio}}}", -expm1(n * log1p(-Min(ratio, _MOST)))) / interval
 
 
