@@ -8,7 +8,7 @@ unset PYTHONPATH PYTHONHOME
 root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export FLUIDCC_CACHE_DIR="$work/cache" MPLBACKEND=Agg UV_LINK_MODE="${UV_LINK_MODE:-copy}"
+export MPLBACKEND=Agg UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 
 uv() { "$root/.venv/bin/python" -m uv "$@"; }
 
