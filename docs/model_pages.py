@@ -51,7 +51,7 @@ def law_page(name: str, folder: Path) -> list[str]:
     held = "$[\\ldots > 0]$ is 1 where that holds, and else 0." if "\\left[" in rows else ""
     return [
         f"# {name}",
-        f"```{{index}} ! {name}\n```",  # so that a search finds this page first
+        index(name, law.about),
         OBJECT.format(name=name, kind=type(law).__name__, about=law.about),
         family(sources if isinstance(law, Source) else links, name),
         "## Equations",
@@ -65,6 +65,13 @@ def law_page(name: str, folder: Path) -> list[str]:
         used_in(law),
         *(reference(law) if law.ref else []),
     ]
+
+
+def index(name: str, about: str) -> str:
+    """Return what a search finds a law's page by first: its name, and the name in words if any."""
+    words, _, rest = about.partition(": ")
+    names = dict.fromkeys([name, words] if rest and "," not in words else [name])
+    return f"```{{index}} {', '.join(f'! {one}' for one in names)}\n```"
 
 
 def family(room: Any, name: str) -> str:

@@ -120,7 +120,7 @@ BBRv1 = window(
     },
     limits={margin: 1},
     least=few,
-    about="BBR, version 1: sends as the path delivers at best, at most two such paths in flight.",
+    about="BBR version 1: sends as the path delivers at best, at most two such paths in flight.",
     meaning={
         phase: "0 startup, 1 drain, 2 cruise, 3 up, 4 down, 5 to the least in flight, 6 at it",
         T: "time in this phase",

@@ -201,7 +201,7 @@ BBRv3 = window(
     },
     limits={margin: 1, beta: 1, headroom: 1, thresh: 1},
     least=few,
-    about="BBR, version 3: as version 1, with bounds of what may be in flight learnt from losses.",
+    about="BBR version 3: as version 1, with bounds of what may be in flight learnt from losses.",
     meaning={
         phase: "0 startup, 1 drain, 2 down, 3 cruise, 4 refill, 5 up, 6 to the least, 7 at it",
         T: "time in this phase at the last round trip, in cruise since it went down",
