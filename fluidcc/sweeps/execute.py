@@ -36,7 +36,6 @@ from fluidcc.sweeps.task import Piece, Points, Task, empty_piece, reason
 
 # settings that leave more of the cores to a sweep
 DASK_CONFIG = Path(__file__).with_name("dask.yaml")
-MIN_TIMED = 0.05  # seconds that a block of points takes at least that is to tell what they cost
 SLOW_POINT = 20.0  # seconds beyond which a first point tells its cost: compiling takes less
 WORTH_WORKERS = 1.0  # seconds of work in all that are worth starting workers
 WORTH_PROCESSES = 20.0  # and processes for what threads do too, if less well
@@ -190,8 +189,9 @@ def timed(
 ) -> tuple[int, float]:
     """Put results of the first of some rows into `found`, and time them.
 
-    Blocks of points grow until one takes long enough to be timed. The first point does not count,
-    since it may load and compile code.
+    Blocks of points grow until one takes as long as a chunk should: a part of what a small one
+    takes does not depend on its size. The first point does not count, since it may load and
+    compile code.
 
     Returns
     -------
@@ -200,16 +200,15 @@ def timed(
     cost : float
         Seconds that a point takes.
     """
-    count, size = 0, 1
+    count, size, enough = 0, 1, SLOW_POINT
     while True:
         block = rows[count : count + size]
         piece = measure(points[block.start : block.stop])
         found.put(block, piece)
-        known = count > 0 or piece.seconds > SLOW_POINT
         count += len(block)
-        if count == len(rows) or (known and piece.seconds >= MIN_TIMED):
+        if count == len(rows) or piece.seconds >= enough:
             return count, max(piece.seconds / len(block), 1e-9)
-        size = 4 * size if piece.seconds < MIN_TIMED else 1
+        size, enough = 4 * size if count > 1 else 1, CHUNK_SECONDS
 
 
 def seconds_in_a_chunk(seconds: float, workers: int, cluster: bool = False) -> float:
