@@ -36,7 +36,7 @@ test: setup
 	$(PY) -m pytest -n 2 --dist loadgroup -m "not papers and not browser" $(ARGS)
 
 papers: setup
-	$(PY) -m pytest -n 2 --dist loadgroup -m papers $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadgroup -m papers tests/papers $(ARGS)
 
 # Marked slow is what takes longest: the rest takes a quarter of the time.
 quick: setup
@@ -71,7 +71,7 @@ docs:
 
 browser:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook all docs browser
-	$(PY) -m pytest -m browser $(ARGS)
+	$(PY) -m pytest -m browser $$(grep -rl --include='*.py' mark.browser tests) $(ARGS)
 
 wheels: setup
 	tools/wheels.sh

@@ -15,6 +15,7 @@ import pytest
 import fluidcc as fc
 from fluidcc import links, sources
 from fluidcc.laws.written import formula
+from tests.scan.cases import of_today
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -66,7 +67,9 @@ def test_each_law_has_its_reference(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LAWS)
 def test_the_example_of_a_law_answers_what_is_asked(name: str) -> None:
-    """No refusal: neither of the run nor of the questions."""
+    """No refusal: neither of the run nor of the questions, which `make docs` asks of all laws, and
+    this of a third, others each day.
+    """
     _, net, until, asks = examples.example_of(getattr(fc, name))
     laws = {spec.law.name for spec in (*net.flows.values(), *net.links.values())}
     assert name in laws
@@ -78,7 +81,7 @@ def test_the_example_of_a_law_answers_what_is_asked(name: str) -> None:
     used = fc.metrics.mean(run.arrival_rate, half) / run.capacity.isel(time=-1)
     assert float(used.min()) > 0.5
     for ask in asks:
-        if ask != "means":
+        if ask != "means" and name in of_today(LAWS, 3):
             result: Any = eval(examples.QUESTIONS[ask][0], {"fc": fc, "net": net})
             assert "<table" in result._repr_html_()
 
