@@ -53,10 +53,9 @@ __all__ = [
     "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "OF_FLOWS", "OUTPUT_MEANING", "OUTPUT_UNITS",
     "RATIOS", "REPORTING", "RTT", "SIGNAL_MEANING", "SIGNAL_UNITS", "SOURCE_INPUTS",
     "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b", "edot", "expression", "factors",
-    "imported", "loss", "mark", "noise", "nonnegative", "numpy_function", "offer_max", "offer_min",
-    "packet", "pi", "plain",
-    "positive", "price", "q_max", "raises", "reports", "symbols_of", "t", "trip_max",
-    "trip_mean", "unfold", "x_tau", "y",
+    "imported", "loss", "mark", "no_ecn", "noise", "nonnegative", "numpy_function", "offer_max",
+    "offer_min", "packet", "pi", "plain", "positive", "price", "q_max", "raises",
+    "reports", "symbols_of", "t", "trip_max", "trip_mean", "unfold", "x_tau", "y",
 ]  # fmt: skip
 
 positive = partial(symbols, positive=True)
@@ -95,9 +94,10 @@ noise = Symbol(
 y = nonnegative("y")  # arrival rate [bit/s]
 c = positive("c")  # capacity [bit/s]
 q_max = positive(r"q_{\max}")  # buffer / capacity, the longest queueing delay [s]
-# And of the flows that are on and cross it: how many there are, and the longest and the mean round
-# trip between it and their sources, without queues [s].
-crossing, trip_max, trip_mean = OF_FLOWS = nonnegative("crossing trip_max trip_mean")
+# And of the flows that are on and cross it: how many there are, the longest and the mean round
+# trip between it and their sources, without queues [s], and the share of what arrives that is of
+# flows without ECN [1].
+crossing, trip_max, trip_mean, no_ecn = OF_FLOWS = nonnegative("crossing trip_max trip_mean no_ecn")
 
 SOURCE_INPUTS = (
     e,
@@ -140,7 +140,7 @@ SIGNAL_UNITS = {
     q_max: "s",
     offer_min: "bit/s",
     offer_max: "bit/s",
-    **dict.fromkeys((*factors, *reports, noise, crossing), "1"),
+    **dict.fromkeys((*factors, *reports, noise, crossing, no_ecn), "1"),
     **dict.fromkeys(raises, "bit/s"),
     **dict.fromkeys((trip_max, trip_mean), "s"),
 }
@@ -164,6 +164,7 @@ SIGNAL_MEANING = {
     crossing: "number of flows that cross the link",
     trip_max: "longest round trip to a source of these flows, without queues",
     trip_mean: "mean round trip to the sources of these flows, without queues",
+    no_ecn: "share of what arrives that cannot be marked",
     noise: "random number of mean 0 and variance 1",
     **dict.fromkeys(factors, "factor that a router asks for"),
     **dict.fromkeys(raises, "amount that a router adds to the rate"),

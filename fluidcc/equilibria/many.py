@@ -102,6 +102,8 @@ class Equilibria:
         identical flows.
         """
         wired = Wired.of(net, rest.at)
+        for link in wired.links:
+            _at_rest(link.law, f"link {link.name!r}")
         kinds = wired.parted(wired.kinds, lambda name: tuple(rest.states[name].values()))
         states = {
             name: {z: np.array([v]) for z, v in rest.states[name].items()}

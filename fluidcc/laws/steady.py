@@ -25,7 +25,7 @@ from sympy import (
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.law import L, Law, Source
-from fluidcc.laws.parts import Structure, per_structure
+from fluidcc.laws.parts import Structure, per_structure, used
 from fluidcc.symbols import (
     OF_FLOWS,
     RATIOS,
@@ -33,6 +33,7 @@ from fluidcc.symbols import (
     SOURCE_INPUTS,
     e,
     edot,
+    no_ecn,
     offer_max,
     packet,
     plain,
@@ -198,6 +199,12 @@ def grouped(laws: Sequence[Law]) -> list[list[int]]:
 
 def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
+    if no_ecn in used(law):
+        raise Unsupported(
+            f"{of} ({law.name}) marks data of some flows and drops of those with ecn=False, of "
+            "which neither equilibria nor linearisations are made: simulate it, or give all its "
+            "flows ecn=False"
+        )
     if spoken := _past_the_data(law):
         raise Unsupported(
             f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: "
@@ -232,10 +239,9 @@ def _depends_on_time(law: Law) -> bool:
 @per_structure
 def _past_the_data(law: Law) -> str:
     """Return what a law does beside what data carry, or nothing."""
-    used = {s for _, f in law.expressions() for s in symbols_of(f)}
     if {*REPORTING} & {*law.out}:
         return "tells sources something past the data"
-    if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_max) :], *OF_FLOWS}:
+    if used(law) & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_max) :], *OF_FLOWS}:
         return "knows more than data carry"
     return ""
 

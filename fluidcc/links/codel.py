@@ -12,8 +12,8 @@ from __future__ import annotations
 from sympy import Heaviside, Max, Min, Rational, sqrt, zeta
 
 from fluidcc.laws import Jump, extended
+from fluidcc.laws.early_loss import dropping
 from fluidcc.links.droptail import DropTail
-from fluidcc.links.red import dropping
 from fluidcc.symbols import Let, nonnegative, positive, y
 
 __all__ = ["CoDel", "CoDelDrop"]

@@ -40,8 +40,8 @@ from __future__ import annotations
 from sympy import Expr, Heaviside, Max, Min, Rational, ceiling
 
 from fluidcc.laws import Link, Tick, extended
+from fluidcc.laws.early_loss import dropping
 from fluidcc.links.droptail import DropTail
-from fluidcc.links.red import dropping
 from fluidcc.symbols import Let, c, crossing, nonnegative, positive, trip_max, trip_mean, y
 
 __all__ = ["PAQM", "PAQMECF", "PAQMECF2", "V1", "V2", "PAQMDrop", "measured"]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from sympy import Eq, Float, Heaviside
 
 from fluidcc.laws import Steady, extended
+from fluidcc.laws.early_loss import dropping
 from fluidcc.links.droptail import DropTail
-from fluidcc.links.red import dropping
 from fluidcc.symbols import Let, nonnegative, positive, q_max
 
 __all__ = ["PI2", "PI2Drop"]

@@ -14,8 +14,8 @@ from math import log
 from sympy import Float, Heaviside, Max, Min
 
 from fluidcc.laws import extended
+from fluidcc.laws.early_loss import dropping
 from fluidcc.links.pi2 import PI2
-from fluidcc.links.red import dropping
 from fluidcc.symbols import Let, positive
 
 __all__ = ["PIE", "PIEDrop"]

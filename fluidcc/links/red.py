@@ -10,15 +10,14 @@ buffer drops. `REDDrop` and `AdaptiveREDDrop` drop at the same ratio, before the
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sympy import Eq, Heaviside, Max, Min
 
-from fluidcc.laws import Link, Steady, Tick, extended
+from fluidcc.laws import Steady, Tick, extended
+from fluidcc.laws.early_loss import dropping
 from fluidcc.links.droptail import DropTail
-from fluidcc.symbols import Let, c, nonnegative, positive, y
+from fluidcc.symbols import Let, nonnegative, positive
 
-__all__ = ["RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop", "dropping"]
+__all__ = ["RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop"]
 
 (q,) = DropTail.states
 avg = nonnegative("avg")  # averaged queueing delay [s]
@@ -54,17 +53,6 @@ RED = extended(
     ref="Floyd and Jacobson 1993, gentle as in Floyd 2000; average by Misra, Gong and Towsley, "
     "SIGCOMM 2000",
 )
-
-
-def dropping(law: Link, name: str) -> Link:
-    """Return the same law for packets that cannot be marked: what it would mark is dropped before
-    the queue, so that a controller that hears of the queue's change hears of what is left.
-    """
-    out = {"drop" if key == "mark" else key: f for key, f in law.out.items()}
-    kept = {y - c: y * (1 - law.out["mark"]) - c}
-    flow = {state: f if state == q else f.xreplace(kept) for state, f in law.flow.items()}
-    about = f"{law.name} that drops in place of marking."
-    return replace(law, name=name, flow=flow, out=out, about=about)
 
 
 REDDrop = dropping(RED, "REDDrop")

@@ -173,6 +173,7 @@ class Network:
         packet: Any = PACKET,
         initial: Mapping[str, Any] | None = None,
         pattern: Any = None,
+        ecn: Any = True,
     ) -> Self:
         """Add a flow along links that are there already.
 
@@ -201,6 +202,9 @@ class Network:
             ``{"kind": "on_off_pareto", "peak": "5 Mbit/s", "mean_on": 0.1, "mean_off": 0.1,
             "shape": 1.25}`` or ``{"kind": "poisson", "mean_rate": "1 Mbit/s", "interval": "10
             ms"}``, drawn by the simulation's seed.
+        ecn : bool
+            Whether it can be marked. Of a flow that cannot, links drop before their queue what they
+            would mark: it hears that as loss.
 
         Returns
         -------
@@ -217,6 +221,7 @@ class Network:
         given = {
             "law": law, "route": route, "start": start, "stop": stop, "access_delay": access_delay,
             "return_delay": return_delay, "packet": packet, "initial": initial, "pattern": pattern,
+            "ecn": ecn,
         }  # fmt: skip
         self._flows[name] = flow_spec(name, links=self._links, **given)
         self._given["flow", name] = given
@@ -487,7 +492,7 @@ def require_flows(net: Any) -> None:
 
 def identical(net: Network) -> tuple[tuple[str, ...], ...]:
     """Return the names of the flows of each kind: equal in law, route, on-periods, delays, packet,
-    initial states and pattern.
+    initial states, pattern and ECN.
 
     Kinds and their members are in the order of the network.
     """
@@ -499,6 +504,6 @@ def _identical(net: Network) -> tuple[tuple[str, ...], ...]:
     for name, f in net.flows.items():
         states = tuple(f.initial.items())
         delays = (f.access_delay, f.return_delay)
-        kind = (f.law, f.route, f.intervals, delays, f.packet, states, f.pattern)
+        kind = (f.law, f.route, f.intervals, delays, f.packet, states, f.pattern, f.ecn)
         found.setdefault(kind, []).append(name)
     return tuple(map(tuple, found.values()))

@@ -21,8 +21,8 @@ from fluidcc import symbols
 from fluidcc.base.arguments import shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
+from fluidcc.laws.early_loss import with_loss
 from fluidcc.laws.law import Law, Link, Source
-from fluidcc.laws.random_loss import with_loss
 from fluidcc.network.patterns import (
     Modulated,
     Pairs,
@@ -65,7 +65,7 @@ class FlowSpec:
     states by name.
 
     `return_delay` None means the forward propagation delay. `pattern` replaces the rate of a source
-    without states.
+    without states. Without `ecn` it cannot be marked.
     """
 
     name: str
@@ -77,6 +77,7 @@ class FlowSpec:
     packet: float = PACKET
     initial: Mapping[str, float] = field(default_factory=dict, hash=False)
     pattern: Pairs | Modulated | None = None
+    ecn: bool = True
 
 
 # --- states ---------------------------------------------------------------------------------------
@@ -260,12 +261,15 @@ def flow_spec(
     packet: Any,
     initial: Any,
     pattern: Any,
+    ecn: Any,
 ) -> FlowSpec:
     """Check the arguments of `Network.flow`, which documents them."""
     of = f"flow {name!r}"
     if not isinstance(law, Source):
         raise InvalidInput(f"law of {of} is {shown(law)}; give a source law, such as fluidcc.LDCC")
     path = _route(route, links, of)
+    if not isinstance(ecn, bool):
+        raise InvalidInput(f"ecn of {of} is {shown(ecn)}; give True or False")
     access = quantity(access_delay, "s", f"access_delay of {of}")
     back = None if return_delay is None else quantity(return_delay, "s", f"return_delay of {of}")
     ell = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
@@ -281,6 +285,7 @@ def flow_spec(
         ell,
         start_at,
         parse_pattern(pattern, law, of),
+        ecn,
     )
 
 

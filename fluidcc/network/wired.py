@@ -8,7 +8,8 @@ the points.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +21,7 @@ from fluidcc.base.arguments import number
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.laws import Law
+from fluidcc.laws.early_loss import sparing
 from fluidcc.laws.steady import levels, trackers
 from fluidcc.network.network import Network, identical
 from fluidcc.network.parameters import Parameters, evaluated
@@ -45,7 +47,8 @@ class Wired:
     Attributes
     ----------
     flows, links : tuple of FlowSpec, LinkSpec
-        Of each row its first flow, and the links.
+        Of each row its first flow, and the links: the law of one that marks says what it drops
+        where flows without ECN cross it.
     routes : tuple of tuple of int
         The links of each row.
     """
@@ -55,7 +58,7 @@ class Wired:
         self.given, self.net, self.at = given, net, at
         self.kinds = self._kinds() if kinds is None else kinds
         self.flows: tuple[FlowSpec, ...] = tuple(net.flows[names[0]] for names in self.kinds)
-        self.links: tuple[LinkSpec, ...] = tuple(net.links.values())
+        self.links: tuple[LinkSpec, ...] = tuple(_by_ecn(net))
         place = {name: l for l, name in enumerate(net.links)}
         self.routes = tuple(tuple(place[name] for name in f.route) for f in self.flows)
         self._known: dict[Any, dict[Symbol, Any]] = {}
@@ -170,6 +173,18 @@ class Wired:
 
 def _table(net: Network, at: float) -> Wired:
     return Wired(Parameters(net), at)
+
+
+def _by_ecn(net: Network) -> Iterator[LinkSpec]:
+    """The links of a network, of which those that mark drop of flows that cannot be marked."""
+    able: dict[str, set[bool]] = {name: set() for name in net.links}
+    for f in net.flows.values():
+        for name in f.route:
+            able[name].add(f.ecn)
+    for name, link in net.links.items():
+        if False in able[name] and "mark" in link.law.out:
+            link = replace(link, law=sparing(link.law, True in able[name], f"link {name!r}"))
+        yield link
 
 
 # --- a network at one time ------------------------------------------------------------------------

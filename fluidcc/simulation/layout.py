@@ -29,6 +29,7 @@ from fluidcc.symbols import (
     Let,
     e,
     e_b,
+    no_ecn,
     offer_max,
     offer_min,
     packet,
@@ -48,13 +49,20 @@ _CARRIED = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}  # what data bring to a 
 LOCATE_LIMIT = 64
 
 
+# Of which data: of all, where the link treats them alike; or of those that can be marked, or cannot
+EITHER, ECN, NO_ECN = range(3)
+
+
 @dataclass(frozen=True)
 class Node:
-    """A place where a queue is inverted, or a router heard: see `numerics.fluid.reads`, `rhs`."""
+    """A place where a queue is inverted, or a router heard: see `numerics.fluid.reads`, `rhs`; for
+    which data.
+    """
 
     parent: int
     link: int
     offset: float
+    ecn: int = EITHER
 
 
 @dataclass(frozen=True)
@@ -111,9 +119,13 @@ class Layout:
     switch_owner: list[int] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     classes: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
+    # by class: which of the data at each link of its route are its own
+    parts: list[tuple[int, ...]] = field(default_factory=list)
     paths: list[list[int]] = field(default_factory=list)
     flow_class: list[int] = field(default_factory=list)
     aggregates: list[tuple[int, ...]] = field(default_factory=list)
+    fed: list[tuple[int, ...]] = field(default_factory=list)  # by aggregate: parts of its flows
+    feeds: list[int] = field(default_factory=list)  # by flow: its aggregate, -1 without one
     # leaf, aggregate (or trunk), link
     streams: list[tuple[int, int, int]] = field(default_factory=list)
     rate_state: list[int] = field(default_factory=list)
@@ -132,7 +144,8 @@ class Layout:
     locate: bool = True
     hybrid: bool = False  # some law jumps or ticks
     marking: bool = False  # some link marks or drops
-    apart: bool = False  # some law hears what is marked apart from what is lost
+    mixed: bool = False  # some link's law knows of flows without ECN, as one that drops of them
+    apart: bool = False  # so, or some law hears what is marked apart from what is lost
     pricing: bool = False
     lossy: bool = False  # some buffer is finite
 
@@ -149,6 +162,11 @@ class Layout:
     def route(self, i: int) -> tuple[int, ...]:
         """Links of flow `i`, by index."""
         return self.classes[self.flow_class[i]][0]
+
+    def gives(self, node: Node) -> int:
+        """What a link gives the data of a node, as bits of `numerics.fluid.state`."""
+        given = gives_of(self.links[node.link].law)
+        return s.ALONE | s.MARKS * (node.ecn == ECN) if node.ecn and given & s.MIXED else given
 
     def patterns(self, seed: int, until: float) -> dict[str, Any]:
         """Times [s] and rates [bit/s] of flows that send by a pattern, by name."""
@@ -239,7 +257,8 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
     outs = {name for g in at.link_groups for name in g.law.out}
     at.marking, at.pricing = bool({"mark", "drop"} & outs), "price" in outs
-    at.apart = any(told_apart(g.law) for g in at.groups)
+    at.mixed = any(map(any, at.parts))
+    at.apart = at.mixed or any(told_apart(g.law) for g in at.groups)
     at.lossy = any(math.isfinite(link.buffer) for link in at.links)
     at.echo = any(symbols_of(g.law.out["rate"]) & {*SUDDEN} for g in at.groups)
     for i, f in enumerate(at.flows):
@@ -291,20 +310,24 @@ def _varies(law: Law) -> bool:
 
 def _classify(at: Layout) -> None:
     wired, rows = at.wired, at.wired.row.tolist()
-    ways = [(r, access, back) for r, (access, _, back, _) in zip(wired.routes, wired.delays,
-            strict=True)]  # fmt: skip
-    known: dict[tuple[tuple[int, ...], float, float], int] = {}
+    knows = [no_ecn in used(link.law) for link in at.links]
+    ways = [
+        ((route, access, back), tuple((ECN if f.ecn else NO_ECN) * knows[l] for l in route))
+        for f, route, (access, _, back, _) in zip(
+            wired.flows, wired.routes, wired.delays, strict=True
+        )
+    ]
+    known: dict[Any, int] = {}
     for i in at.order:
         at.flow_class.append(known.setdefault(ways[rows[i]], len(known)))
-    at.classes = list(known)
+    at.classes, at.parts = [way for way, _ in known], [parts for _, parts in known]
 
 
 def _held(at: Layout, link: int) -> float:
     return float(at.frozen[at.links[link].name]) if at.frozen is not None else 0.0
 
 
-def _node(at: Layout, known: dict[Node, int], parent: int, link: int, offset: float) -> int:
-    node = Node(parent, link, offset)
+def _node(at: Layout, known: dict[Node, int], node: Node) -> int:
     if node not in known:
         known[node] = len(at.nodes)
         at.nodes.append(node)
@@ -314,14 +337,14 @@ def _node(at: Layout, known: dict[Node, int], parent: int, link: int, offset: fl
 def _read_nodes(at: Layout) -> None:
     """The way back from what a source hears to what it sent: one chain of queues for each class."""
     known: dict[Node, int] = {}
-    for route, access, back in at.classes:
+    for (route, access, back), parts in zip(at.classes, at.parts, strict=True):
         offset = access + back
         parent = -1
         path = []
-        for link in reversed(route):
+        for link, ecn in zip(reversed(route), reversed(parts), strict=True):
             here = at.links[link].delay + _held(at, link)
             offset = offset + here if at.frozen is not None or parent < 0 else here
-            parent = _node(at, known, parent, link, offset)
+            parent = _node(at, known, Node(parent, link, offset, ecn))
             path.append(parent)
         at.paths.append(path)
 
@@ -331,25 +354,37 @@ def _stream_nodes(at: Layout) -> None:
 
     Where all that leaves a link goes to the same next one, that is a trunk, and one stream: what
     left the queue, whoever sent it. So a busy link feeds the next one at exactly its capacity. It
-    is marked by -1 - link.
+    is marked by -1 - link. A next one that treats some data otherwise has streams of both.
     """
     known = {node: k for k, node in enumerate(at.nodes)}
-    routes = sorted({route for route, _, _ in at.classes if len(route) > 1})
-    at.aggregates = routes
-    trunks = {} if at.frozen is not None else trunks_of(route for route, _, _ in at.classes)
+    routes = [route for route, _, _ in at.classes]
+    ways = sorted({way for way in zip(routes, at.parts, strict=True) if len(way[0]) > 1})
+    at.aggregates, at.fed = [route for route, _ in ways], [parts for _, parts in ways]
+    place = {way: g for g, way in enumerate(ways)}
+    of = [place.get(way, -1) for way in zip(routes, at.parts, strict=True)]
+    at.feeds = [of[k] for k in at.flow_class]
+    trunks = {} if at.frozen is not None else trunks_of(routes)
+    trunks = {
+        link: after for link, after in trunks.items()
+        if no_ecn not in used(at.links[after].law)
+    }  # fmt: skip
     for link, after in trunks.items():
-        at.streams.append((_node(at, known, -1, link, at.links[link].delay), -1 - link, after))
-    for g, route in enumerate(routes):
+        at.streams.append(
+            (_node(at, known, Node(-1, link, at.links[link].delay)), -1 - link, after)
+        )
+    for g, (route, parts) in enumerate(ways):
         for position in range(1, len(route)):
             if route[position - 1] in trunks:
                 continue
             parent, offset = -1, 0.0
             if at.frozen is not None:
                 offset = sum(at.links[l].delay + _held(at, l) for l in route[:position])
-                parent = _node(at, known, -1, route[0], offset)
+                parent = _node(at, known, Node(-1, route[0], offset, parts[0]))
             else:
-                for link in reversed(route[:position]):
-                    parent = _node(at, known, parent, link, at.links[link].delay)
+                for hop in reversed(range(position)):
+                    link = route[hop]
+                    node = Node(parent, link, at.links[link].delay, parts[hop])
+                    parent = _node(at, known, node)
             at.streams.append((parent, g, route[position]))
 
 
@@ -378,7 +413,7 @@ def _tellers(at: Layout) -> None:
     offers = []
     for (route, access, _), of in zip(at.classes, members, strict=True):
         found = _told_lags(at.flows[of[0]].name, [at.links[l] for l in route], access)
-        at.told.append([_node(at, known, s.TOLD, route[hop], lag) for hop, lag in found])
+        at.told.append([_node(at, known, Node(s.TOLD, route[hop], lag)) for hop, lag in found])
         offers.append(sum(bool(acts(at.links[route[hop]].law) & s.OFFERS) for hop, _ in found))
     for i, k in enumerate(at.flow_class):
         some = heard[i] & offered and offers[k] > 1
@@ -428,8 +463,9 @@ def acts(law: Law) -> int:
 
 
 def gives_of(law: Law) -> int:
-    """The same, and whether it marks."""
-    return acts(law) | s.MARKS * ("mark" in law.out)
+    """The same, and whether it marks, and drops in place of that of some flows."""
+    mixed = law.out.get("drop") == no_ecn * law.out.get("mark", 1)
+    return acts(law) | s.MARKS * ("mark" in law.out) | s.MIXED * mixed
 
 
 def _told_lags(flow: str, route: Sequence[LinkSpec], access: float) -> list[tuple[int, float]]:

@@ -33,7 +33,7 @@ from fluidcc.symbols import packet, plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-_VERSION = 9  # of what is written down
+_VERSION = 10  # of what is written down
 _CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
 Array = NDArray[Any]
 
@@ -51,7 +51,7 @@ def snapshot(space: Workspace) -> str:
         "time": time,
         "step": float(state.h_next),
         "flows": {f.name: _flow(f, at.net, time) for f in at.flows},
-        "links": {link.name: _link(link) for link in at.links},
+        "links": {name: _link(link) for name, link in at.net.links.items()},
         "places": _places(at),
     }
     records = ring[np.arange(state.oldest, state.n_records) & state.ring_mask]
@@ -126,6 +126,7 @@ def _flow(flow: FlowSpec, net: Network, time: float) -> dict[str, Any]:
         "access_delay": flow.access_delay,
         "return_delay": net.return_delay(flow.name),
         "packet": flow.packet,
+        "ecn": flow.ecn,
         "start or stop so far": [
             [begin, min(end, time)] for begin, end in begun(flow).intervals if begin < time
         ],

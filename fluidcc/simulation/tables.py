@@ -23,7 +23,7 @@ from fluidcc.laws.steady import trackers
 from fluidcc.network.parameters import evaluated
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
-from fluidcc.simulation.layout import Group, Layout, acts, base_delay, gives_of, inverse
+from fluidcc.simulation.layout import NO_ECN, Group, Layout, acts, base_delay, gives_of, inverse
 from fluidcc.symbols import REPORTING, packet, symbols_of
 
 Tables = dict[str, Any]  # by the names that scalars and arrays have in the solver's state
@@ -43,6 +43,7 @@ def nodes(at: Layout) -> Tables:
     return {
         "node_parent": [node.parent for node in at.nodes],
         "node_link": [node.link for node in at.nodes],
+        "node_gives": [at.gives(node) if at.apart else 0 for node in at.nodes],
         "node_offset": [node.offset for node in at.nodes],
         "every_node": range(len(at.nodes)),
     }
@@ -52,7 +53,6 @@ def maps(at: Layout) -> Tables:
     """Flows, classes, links and what leads from one to the other."""
     nf, nl = len(at.flows), len(at.links)
     routes = [at.route(i) for i in range(nf)]
-    which = {route: g for g, route in enumerate(at.aggregates)}
     pairs = {(a, b) for route in routes for a, b in pairwise(route)}
     nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
     ends = [route[-1] for route, _, _ in at.classes]
@@ -61,7 +61,8 @@ def maps(at: Layout) -> Tables:
         "flow_class": at.flow_class,
         "leaf": [path[-1] for path in at.paths],
         "first_link": [route[0] for route in routes],
-        "feeds": [which.get(route, -1) for route in routes],
+        "feeds": at.feeds,
+        "no_ecn": [*(not f.ecn for f in at.flows), *(NO_ECN in parts for parts in at.fed)],
         "own_rate": at.own_rate,
         "stream": [*chain.from_iterable(at.streams)],
         "has_queue": [link.law.queue is not None for link in at.links],

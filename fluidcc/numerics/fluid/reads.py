@@ -319,6 +319,8 @@ def apart(record: s.Floats, block: s.Floats, act: int, u: float, gives: int) -> 
     if gives & s.DROPS == 0:
         return 1.0, both
     through = share(quartic(at(block, s.LY), u), quartic(at(record, act), u))
+    if gives & s.MIXED:
+        return through, both
     return through, min(both / through, 1.0) if through > 0.0 else 1.0
 
 
@@ -341,10 +343,11 @@ def passed(
     did.
 
     `block` is what the record has of the link, and `act` where it has what the link drops, or 0;
-    `gives` is what the link gives, 0 where nobody tells marks from losses; `c` is the capacity when
-    it leaves, and `inverse` one over that, or with frozen delays over that when it enters.
+    `gives` is what the link gives it, 0 where nobody tells marks from losses; `c` is the capacity
+    when it leaves, and `inverse` one over that, or with frozen delays over that when it enters.
     """
     change, kept, unmarked, through, price, wait = up
+    let_in = 1.0
     y = quartic(at(block, s.LY), u)
     kept *= keep(block, y, c, buffer)
     if marks:
@@ -358,6 +361,8 @@ def passed(
         return change + drift(block, y, inverse), kept, unmarked, through, price, wait
     dropped = quartic(at(record, act), u) if act else 0.0
     through *= thinned(block, y, c, dropped)
+    if gives & s.ALONE:
+        through *= let_in
     return change * stretch(block, y, c, inverse), kept, unmarked, through, price, wait
 
 
@@ -397,7 +402,7 @@ def read_list(
     capacity, entry, places = run.capacity, run.entry_time, run.entry_place
     stretches, keeps, plain = run.path_stretch, run.path_kept, run.path_unmarked
     throughs, charges, waits = run.path_passed, run.path_price, run.path_wait
-    buffer, gives, told_apart = run.buffer, run.gives, run.apart > 0
+    buffer, gives = run.buffer, run.node_gives
     tolt = resolution(run, now)
     begun = run.t + tolt
     early = tolt if right or now - run.t < EARLY * run.h else -tolt
@@ -425,12 +430,12 @@ def read_list(
                 waits[parent],
             )  # fmt: skip
         act = 0
-        if acts and run.acting[link] >= 0:
+        if acts and run.acting[link] >= 0 and gives[n] & s.ALONE == 0:
             act = acted_place(run, run.acting[link])
         inverse = 1.0 / (block[s.LC] if frozen else c)
         stretches[n], keeps[n], plain[n], throughs[n], charges[n], waits[n] = passed(
             record, block, act, u, c, inverse, buffer[link], up, frozen, marks,
-            gives[link] if told_apart else 0, prices,
+            gives[n], prices,
         )  # fmt: skip
     return inside
 

@@ -14,7 +14,7 @@ from fluidcc.numerics.layout import NO_OFFER, at, clear
 from ..compiling import njit
 from ..fluid import state as s
 from .calls import call_kernel
-from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record_of
+from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record_of, share
 
 
 @njit()
@@ -100,6 +100,11 @@ def add_by_first_link(run: s.State, values: s.Floats, of_states: bool, target: s
 def _arrivals(run: s.State, od: s.Floats, stage: int) -> None:
     nl, arr = run.n_links, run.arrival
     add_by_first_link(run, run.rate, False, arr)
+    if run.mixed:
+        clear(run.unmarkable, nl)
+        for i in range(run.n_flows):
+            if run.no_ecn[i]:
+                run.unmarkable[run.first_link[i]] += run.rate[i]
     if not run.refit and stage >= 0:
         add_by_first_link(run, od, True, at(run.arrival_slopes, stage * nl))
     for n in range(run.n_streams):
@@ -114,6 +119,8 @@ def _arrivals(run: s.State, od: s.Floats, stage: int) -> None:
             if run.acting[link] >= 0:
                 x += quartic(acted_of(run, record, run.acting[link]), u)
         arr[j[2]] += x * run.path_passed[leaf]
+        if j[1] >= 0 and run.mixed and run.no_ecn[run.n_flows + j[1]]:
+            run.unmarkable[j[2]] += x * run.path_passed[leaf]
 
 
 @njit()
@@ -139,6 +146,8 @@ def _links(run: s.State, now: float, oz: s.Floats, od: s.Floats, want: int) -> N
         ul[4 * nl + m] = now
         for k in range(3):
             ul[(5 + k) * nl + m] = run.crossing[k * nl + l]
+        if run.mixed:
+            ul[8 * nl + m] = share(run.unmarkable[l], run.arrival[l] - run.unmarkable[l])
     for g in range(run.n_link_groups):
         j = at(run.link_group, 8 * g)
         call_kernel(
@@ -194,7 +203,8 @@ def act(run: s.State, link: int, out: s.Floats, slope: s.Floats) -> None:
         x[k] = out[k * nl]
     if run.gives[link] & s.DROPS:
         run.arrival[link] = arrivals - x[0]
-        run.mark[link] = 1.0 - (1.0 - run.mark[link]) * (1.0 - drop)
+        if run.gives[link] & s.MIXED == 0:
+            run.mark[link] = 1.0 - (1.0 - run.mark[link]) * (1.0 - drop)
         if run.mode[link] == s.BUSY:
             slope[0] = run.arrival[link] - run.capacity[link]
 

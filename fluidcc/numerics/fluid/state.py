@@ -52,6 +52,7 @@ class State(NamedArrays):
     locate: int  # kinks of single sources are located as events
     track: int  # breaking points are sent on to the sources
     counted: int  # some link's law knows of the flows that cross it
+    mixed: int  # some link's law knows of flows without ECN, as one that drops of them
 
     # --- limits of the run ------------------------------------------------------------------------
     most_passes: int  # in a step
@@ -148,6 +149,7 @@ class State(NamedArrays):
     flow_state: Ints  # its first state
     flow_stride: Ints  # distance between its states
     flow_states: Ints  # number of its states
+    no_ecn: Ints  # n_flows, then n_aggregates: 1 where their data cannot be marked
     # first of the switches at which another offer becomes the least or the largest, -1: none
     rivals: Ints
 
@@ -172,13 +174,15 @@ class State(NamedArrays):
     link_delay: Floats  # propagation
     work_done: Floats  # S(t) at the start of the step
     arrival: Floats  # rates of the last evaluation
+    unmarkable: Floats  # of them those of data that cannot be marked
     node_arrival: Floats  # 5 x n_links at the nodes
     arrival_slopes: Floats  # 7 x n_links stage derivatives (without refit)
     mark: Floats  # of the last evaluation
     node_mark: Floats  # 5 x n_links
     price: Floats  # of the last evaluation
     node_price: Floats  # 5 x n_links
-    link_inputs: Floats  # 8 x n_links inputs of link laws: y, c, q, q_max, t, and `crossing`
+    # 9 x n_links inputs of link laws: y, c, q, q_max, t, `crossing`, and the share without ECN
+    link_inputs: Floats
     # 7 x n_links outputs of link laws: mark, price, drop, offer, factor, raise, reports
     link_outputs: Floats
     crossing: Floats  # 3 x n_links: flows that are on, longest and mean round trip to their sources
@@ -186,7 +190,7 @@ class State(NamedArrays):
     mode: Ints
     has_queue: Ints
     acting: Ints  # number of a link among those that act, -1: none
-    gives: Ints  # what it gives: bits of DROPS, OFFERS, REPORTS, MARKS
+    gives: Ints  # what it gives: bits of DROPS, OFFERS, REPORTS, MARKS, MIXED
     acted: Floats  # XSIZE x n_acting last evaluation
     node_acted: Floats  # 5 x XSIZE x n_acting
     segment_start: Ints  # n_links + 1 starts of the capacity schedule of each link
@@ -222,6 +226,7 @@ class State(NamedArrays):
     # --- read nodes -------------------------------------------------------------------------------
     node_parent: Ints  # ROOT: the source, TOLD: a router, straight back
     node_link: Ints
+    node_gives: Ints  # what the link gives its data, 0 where nobody tells marks from losses
     cursor: Ints  # record it looks at
     cursor_start: Ints  # the same, at the start of the step
     every_node: Ints  # 0 .. n_nodes - 1
@@ -279,12 +284,13 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 (RT0, RH, RINVH, RLINKS) = range(4)
 # a link in a record: backlog quartic, capacity x h, work at t0, arrival quartic, capacity, mode;
 # mark, price quartics (arrivals are those let into the queue; the mark ratio is of all that does
-# not come through unmarked)
+# not come through unmarked, or at a mixed link what it marks or drops of each flow)
 (LB, LCH, LS0, LY, LC, LMODE, LMARK, LPRICE, LSIZE) = (0, 5, 6, 7, 12, 13, 14, 19, 24)
 # the end of a record, after links, routes and own rates: of each acting link these quartics, five
 # numbers each
 (XDROPPED, XOFFER, XFACTOR, XRAISE, XREPORTS, XSIZE) = range(6)
-(DROPS, OFFERS, REPORTS, MARKS) = (1, 2, 4, 8)
+# mixed: it drops in place of marking, of some of its flows; and alone: data of some only
+(DROPS, OFFERS, REPORTS, MARKS, MIXED, ALONE) = (1, 2, 4, 8, 16, 32)
 (ROOT, TOLD) = (-1, -2)
 
 # --- modes of a link ------------------------------------------------------------------------------
