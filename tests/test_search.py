@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 SEARCHES = {
     "made/models/BBRv1": ["BBR", "BBR version 1"], "made/models/BBRv3": ["BBR version 3"],
-    "made/models/CUBIC": ["CUBIC"], "made/models/DCQCN": ["DCQCN"],
+    "made/models/Copa": ["Copa"], "made/models/CUBIC": ["CUBIC"], "made/models/DCQCN": ["DCQCN"],
     "made/models/DCTCP": ["DCTCP", "Data Center TCP"], "made/models/RED": ["RED"],
     "questions/tcp": ["TCP and RED"],
     "questions/aqm": ["RED, PI and drop-tail", "AQM"], "questions/parking_lot": ["parking lot"],

@@ -255,7 +255,7 @@ def means(space: Workspace) -> Iterator[tuple[bool, str]]:
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
     smooth = [
         f for f in at.flows
-        if not f.law.jumps and f.law.window is not None and _hears_losses(f.law)
+        if not (f.law.jumps or f.law.ticks) and f.law.window is not None and _hears_losses(f.law)
     ]  # fmt: skip
     if not smooth:
         return

@@ -13,6 +13,7 @@ _FILES = {
         "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
         "RateBinomial", "SQRT", "StaticIIAD", "StaticSQRT",
     ),
+    "copa": ("Copa",),
     "compound": ("Compound",),
     "cubic": ("CUBIC", "CUBICFluid"),
     "cxtcp": ("CxTCP",),
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.bbr3 import *
     from fluidcc.sources.binomial import *
     from fluidcc.sources.compound import *
+    from fluidcc.sources.copa import *
     from fluidcc.sources.cubic import *
     from fluidcc.sources.cxtcp import *
     from fluidcc.sources.dca import *

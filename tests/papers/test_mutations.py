@@ -28,7 +28,7 @@ from fluidcc.papers.ecf import equations as ecf
 from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
 from fluidcc.papers.fast import equations as fast_rules
 from fluidcc.papers.fast.common import FLOWS, plateaus
-from fluidcc.papers.internet import bbr, queues, rdma, windows
+from fluidcc.papers.internet import bbr, copa, queues, rdma, windows
 from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stability
 from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, at_time, beta, eta, run, w, x
@@ -688,6 +688,11 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
         {"_loop": lambda _, queued, loop=rdma._loop: loop(2, queued)},
         "differs",
     ),
+    ("internet.copa_cycle", {"_queue": lambda run, q=copa._queue: 1.1 * q(run)}, "differs"),
+    ("internet.copa_shares", {"_queue": lambda run, q=copa._queue: 1.1 * q(run)}, "differs"),
+    ("internet.copa_empties", {"_between": lambda *_, **__: np.array([0.3])}, "differs"),
+    ("internet.copa_competes", {"AIMD": copa.Copa}, "differs"),
+    ("internet.copa_among_itself", {"Copa": copa.CALM}, AS_PRINTED),
     ("internet.threshold", {"_swing": lambda s: (s / 2) ** 0.5}, AS_PRINTED),
     ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
     ("ecf.inner_drops", averages("loss", (9e-3, 9e-3, 9e-3)), "differs"),

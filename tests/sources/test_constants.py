@@ -48,6 +48,7 @@ PARAMETERS = {
     "BinomialFluid": f"k 0 1, l 1 1, {BINOMIAL}",
     "CBR": "rate 500000 bit/s",  # LDCC, Fig. 5
     "Compound": f"alpha 0.125 1, beta 0.5 1, k 0.75 1, gamma 30 packet, zeta 1 1, {ACKS}",
+    "Copa": f"delta 0.5 1/packet, part 0.1 1, memory 10 s, {ACKS}",  # NSDI 2018, 2.1 and 2.2
     "CxTCP": f"{TCP}, peak 0.05 1, turn 0.02 s, fall 0.04 s",
     "DCCP": "a 1 packet, b 0.5 1, r_max 2e+07 bit/s",
     "CUBIC": f"C 0.4 packet/s^3, beta 0.7 1, {ACKS}",
