@@ -114,7 +114,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "StaticFAST": E(far="fc.StaticFAST(alpha=25)", **ONE, link=LONG),
         "Vegas": E(far="fc.Vegas(alpha=4)", **ONE, link=LONG),
         "StaticVegas": E(far="fc.StaticVegas(alpha=4)", **ONE, link=LONG),
-        "Copa": E(link=LONG, until="30 s", asks="means"),
+        "Copa": E(far="fc.AIMD", link=LONG, asks="means"),
         "LEDBATpp": E(link=LONG),
         "LEDBAT": E(
             less='"initial": {"w": 2}',

@@ -20,7 +20,9 @@ are marks, time-outs, and the cut of the authors' code when 0.3 of the packets a
 
 On 100 Mbit/s and 40 ms, beside one CUBIC over buffers of 0.5, 1 and 4 bandwidth-delay products, it
 gets 0.52, 0.40 and 0.13 of the link; with part = 1, that is without competing, at most 0.02.
-Beside flows of other round trips the queue empties less often: Copa may then compete with Copa.
+Beside flows of other round trips the queue empties less often, and Copa competes with Copa: over
+10 Mbit/s and 300 packets, flows of 40 and 80 ms hold 136 of these on average, packets 154. There
+flows of 40 ms may come to the same when one begins later, in packets too.
 From some first windows v is large when w turns, and stays so to the end of that round trip: then w
 swings widely for ever, as with packets. Facebook's mvfst has v = 1 at once.
 """
