@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 #: of the swing of a state, over its largest value, below which it rests
 STILL = 1e-4
 _LEVEL, _GAP = positive("mark_level mark_gap")
-_FIRST, _SAMPLES = 400, 4001  # round trips that are looked at first, and samples of them
+_SAMPLES = 4001
 _SEE = "see fluidcc.equilibrium and fluidcc.stability"
 _SOON = 1e-3  # of a round trip: two marks are farther apart
+
+
+class AtRest(SolverError):
+    """What marked a network comes no more."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,15 @@ class Crossing:
         Mean of the state when it was looked at, in the unit of the law.
     why : str
         What the run warned of then, or else where to look: why there may be no cycle.
+    seconds : float
+        Until when it was looked at [s].
     """
 
     net: Network
     state: tuple[str, str]
     level: float
     why: str
+    seconds: float
 
     def swing(self, least: xr.Dataset, most: xr.Dataset) -> float:
         """Return the swing of the state over its largest value."""
@@ -54,18 +61,18 @@ class Crossing:
             np.array([float(one[name].sel({one[name].dims[0]: of})) for one in (least, most)])
         )
 
-    def at_rest(self, seconds: float) -> SolverError:
+    def at_rest(self, seconds: float) -> AtRest:
         """Return the error that says that no cycle was found."""
         name, of = self.state
-        return SolverError(
+        return AtRest(
             f"no limit cycle: {name} of {of!r} no longer rises through {self.level:.6g}, its mean "
             f"at first, after {seconds:.6g} s: the network rests, or drifts; {self.why}"
         )
 
 
-def crossing(net: Network, effort: Effort, rtol: float, longest: float) -> Crossing:
+def crossing(net: Network, effort: Effort, rtol: float, seconds: float) -> Crossing:
     """Return the network with a mark where its largest queue, or else its state that swings most,
-    rises through its mean.
+    rises through its mean over the later half of so many seconds.
 
     Raises
     ------
@@ -73,7 +80,6 @@ def crossing(net: Network, effort: Effort, rtol: float, longest: float) -> Cross
         If all states rest.
     """
     trip = max(net.base_rtt(name) for name in net.flows)
-    seconds = min(_FIRST * trip, longest)
     late = np.linspace(0.5, 1.0, _SAMPLES) * seconds
     run = effort.go(net, seconds, rtol, t_eval=late)
     why = run.attrs["warnings"] or _SEE
@@ -81,7 +87,9 @@ def crossing(net: Network, effort: Effort, rtol: float, longest: float) -> Cross
     name = max(queues, key=lambda one: float(np.ptp(queues[one])))
     if np.ptp(queues[name]) > STILL * max(trip, float(queues[name].max())):
         law = net.links[name].law
-        return _marked(net, "link", name, law.queue, ("queueing_delay", name), queues[name], why)
+        return _marked(
+            net, "link", name, law.queue, ("queueing_delay", name), queues[name], why, seconds
+        )
     best: tuple[float, str, str] = (STILL, "", "")
     for variable in state_names(run)[1:]:
         owners = run[variable].dims[1]
@@ -96,7 +104,9 @@ def crossing(net: Network, effort: Effort, rtol: float, longest: float) -> Cross
     kind = str(run[variable].dims[1])
     own = (net.flows if kind == "flow" else net.links)[of].law
     (z,) = (z for z in own.flow if variable == f"{own.name}_{plain(z)}")
-    return _marked(net, kind, of, z, (variable, of), run[variable].sel({kind: of}).values, why)
+    return _marked(
+        net, kind, of, z, (variable, of), run[variable].sel({kind: of}).values, why, seconds
+    )
 
 
 def _swing(values: NDArray[np.float64]) -> float:
@@ -107,7 +117,7 @@ def _swing(values: NDArray[np.float64]) -> float:
 
 def _marked(
     net: Network, kind: str, of: str, z: Symbol, state: tuple[str, str],
-    values: NDArray[np.float64], why: str,
+    values: NDArray[np.float64], why: str, seconds: float,
 ) -> Crossing:  # fmt: skip
     spec = (net.flows if kind == "flow" else net.links)[of]
     law, level = spec.law, float(values.mean())
@@ -121,4 +131,4 @@ def _marked(
         claims={},
     )
     put = net.with_flow if kind == "flow" else net.with_link
-    return Crossing(put(of, law=marked), state, level, why)
+    return Crossing(put(of, law=marked), state, level, why, seconds)

@@ -17,7 +17,7 @@ from fluidcc.base.arguments import explained, flag, number, whole
 from fluidcc.base.errors import SolverError, Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import in_columns, in_html, in_units
-from fluidcc.cycles.crossings import STILL, Crossing, crossing
+from fluidcc.cycles.crossings import STILL, AtRest, Crossing, crossing
 from fluidcc.cycles.returns import (
     Effort,
     Label,
@@ -49,6 +49,7 @@ _FIRST, _SOONER = (
     0.1,
 )  # round trips before the first look, or the part of the effort after which it is made
 _AGAIN = 1.5  # times as late is the next look
+_LATER = 4.0  # times as late is the next mark
 _PIECE = 20_000  # steps of a piece: about a second
 _MARKS = 1600  # that are compared; four of the longest cycle
 
@@ -90,7 +91,8 @@ class Approach:
             If nothing does within the effort and the time; it says what was seen, and what to try.
         """
         trip = max(self.net.base_rtt(name) for name in self.net.flows)
-        look, spared = _FIRST * trip, (1 - _SOONER) * self.effort.most
+        first = self.mark.seconds if self.mark is not None else min(_FIRST * trip, self.longest)
+        look, spared = first, (1 - _SOONER) * self.effort.left
         if self.pieces:
             look, spared = _AGAIN * self.now, 0.0
         while True:
@@ -264,6 +266,24 @@ def settled(approach: Approach, tol: float) -> Settled:
         except Lost:
             if approach.effort.left <= 0:
                 raise
+
+
+def _marked(bare: Approach, tol: float) -> tuple[Settled, Crossing]:
+    """The cycle of a network in which nothing jumps or ticks, and what marks it.
+
+    Before a network is near its cycle its queue may rise through a mean that it leaves behind: then
+    it is marked anew, later.
+    """
+    net, effort, longest = bare.net, bare.effort, bare.longest
+    seconds = min(_FIRST * max(net.base_rtt(name) for name in net.flows), longest)
+    while True:
+        mark = crossing(net, effort, COARSE, seconds)
+        try:
+            return settled(replace(bare, net=mark.net, mark=mark, pieces=[]), tol), mark
+        except AtRest:
+            if seconds >= longest or effort.left <= 0:
+                raise
+            seconds = min(_LATER * seconds, longest)
 
 
 def _ladder(finest: float) -> list[float]:
@@ -589,12 +609,9 @@ def limit_cycle(
     with Progress(
         float(most), progress, about="limit cycle, of max_steps", form=BARE, unit="steps"
     ) as bar:
-        effort, mark = Effort(most, bar), None
-        if not any(law.jumps or law.ticks for law in laws):
-            mark = crossing(net, effort, COARSE, longest)
-            net = mark.net
-        fine = max(0.1 * rtol, 1e-12)
-        found = settled(Approach(net, effort, fine, longest, mark), tol)
+        approach = Approach(net, Effort(most, bar), max(0.1 * rtol, 1e-12), longest)
+        smooth = not any(law.jumps or law.ticks for law in laws)
+        found, mark = _marked(approach, tol) if smooth else (settled(approach, tol), None)
     if found.error > tol:
         warn(
             f"the limit cycle converged only to {found.error:.1e} (tol={tol:g}); try a smaller "

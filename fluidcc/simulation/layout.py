@@ -288,7 +288,7 @@ def _group_links(at: Layout) -> None:
     for members in grouped([link.law for link in at.links]):
         law = at.links[members[0]].law
         own = tuple(z for z in law.states if z != law.queue)
-        if own or set(law.out) & _GIVEN:
+        if own or law.jumps or law.ticks or set(law.out) & _GIVEN:
             _add_group(at, "link", members, own)
 
 

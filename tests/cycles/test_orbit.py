@@ -110,7 +110,7 @@ def test_flows_of_different_round_trips_lock_to_one_period() -> None:
 
 
 def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
-    with pytest.raises(SolverError, match=r"no limit cycle: LDCC_x of 'f0' no longer rises"):
+    with pytest.raises(SolverError, match="no limit cycle: after .* no state moves by more"):
         fc.limit_cycle(bottleneck(fc.LDCC))
     idle = bottleneck(aimd(0.5, 1e-3))
     with pytest.raises(SolverError, match="there was no tick|there was no jump"):

@@ -185,6 +185,19 @@ def test_a_refractory_time_ends_with_a_jump_if_the_condition_still_holds(once: b
         np.testing.assert_allclose(ds.rate[-1, 0], 31.5 * MBIT, rtol=1e-9)
 
 
+def test_a_link_of_nothing_but_a_queue_notes_when_that_passes_a_level() -> None:
+    """At twice the capacity it is there after as long as the level."""
+    level, gap = symbols("level gap", positive=True)
+    law = replace(
+        DropTail, params={**DropTail.params, level: 0.3, gap: 0.01},
+        units={**DropTail.units, level: "s", gap: "s"}, claims={},
+        jumps=(Jump(DropTail.queue - level, {}, refractory=gap, once=True),),
+    )  # fmt: skip
+    net = Network().link("l", law, capacity=C, delay=0.05, buffer=2 * C)
+    net.flow("f", CBR(rate=2 * C), route=["l"])
+    assert jumps(simulate(net, 2)).time.values == pytest.approx([0.3], abs=1e-12)
+
+
 def test_a_reset_that_makes_its_condition_false_needs_no_refractory_time() -> None:
     ds = simulate(alone(clocked(Jump(z - P, {z: 0, x: x + 1e5 * K}))), 3.3)
     np.testing.assert_allclose(jumps(ds).time.values, 0.5 * np.arange(1, 7), atol=1e-12)
