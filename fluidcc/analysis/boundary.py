@@ -34,13 +34,15 @@ from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.dlti import DelayLTI
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from fluidcc.network import Network
 
 # --- what an oscillation does beyond its onset ----------------------------------------------------
 
 
 SMALL = 0.02
-"""Relative size of the push that starts the run on the unstable side."""
+"""What is left of a motion where it is taken to have come to rest or to have died out."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +52,20 @@ class Onset(InTable):
     Attributes
     ----------
     kind : {"supercritical", "subcritical", "undecided"}
-        Supercritical: the large motion of the unstable side dies out on the stable side.
-        Subcritical: it lives on there beside the stable equilibrium. Undecided: it did neither in
-        the time given.
+        Supercritical: the motion that grows on the unstable side dies out on the stable side.
+        Subcritical: more than half of it lives on there beside the stable equilibrium. Undecided:
+        it did neither in the time given, nothing grew, or no run came to rest to begin with.
     values : tuple of float
         Of the parameter on the unstable and on the stable side.
     amplitude : float
-        Of the rates on the unstable side, half of peak to peak over the mean, when the motion has
-        settled.
+        Of the rates on the unstable side, half of peak to peak over the mean, when the motion that
+        grew from the equilibrium has settled.
     left : float
         What was left of it on the stable side at the end.
     expected : float
         What the linear decay alone would have left.
     until : float
-        Simulated time [s].
+        Time [s] in which it was to die out.
     """
 
     kind: str
@@ -77,11 +79,11 @@ class Onset(InTable):
 
 
 def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:
-    """Tell a supercritical Hopf point from a subcritical one, by a simulation on each side of it.
+    """Tell a supercritical Hopf point from a subcritical one, by runs on both sides of it.
 
-    The first run starts next to the equilibrium of the unstable side and ends on whatever attracts
-    it there; the second starts on the stable side as far from its equilibrium as the first one
-    went.
+    The first run comes to rest on the stable side, if need be farther from the boundary at first.
+    It goes on, pushed a little, with the value of the unstable side, where that grows into the
+    oscillation next to the equilibrium; and from there with that of the stable side once more.
 
     Parameters
     ----------
@@ -98,7 +100,8 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
     Raises
     ------
     InvalidInput
-        If a real root crosses, so that nothing oscillates, or an argument is not positive.
+        If a real root crosses, so that nothing oscillates, an argument is not positive, or the
+        parameter is a delay, which data under way cannot change.
     """
     offset = number(offset, "offset", "a relative distance between 0 and 1", above=0.0, most=0.9)
     lifetimes = number(lifetimes, "lifetimes", "a positive number", above=0.0)
@@ -107,49 +110,95 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
             f"at {boundary.name} = {boundary.value:.6g} a real root crosses: nothing oscillates "
             "there"
         )
+    if boundary.name.rpartition(".")[2] in _DELAYS:
+        raise InvalidInput(
+            f"data under way cannot change {boundary.name} from one side to the other; the Hopf "
+            "point is that of other parameters too: take fluidcc.stability_boundary of "
+            "edge.network(edge.value) in one of a law"
+        )
     side = 1.0 if boundary.stable_below else -1.0
     unstable, stable = (boundary.value * (1 + s * side * offset) for s in (1, -1))
     rate = abs(boundary.slope.real) * offset * boundary.value
-    growth = np.log(1.0 / SMALL) / rate  # to reach size one, were it linear
-    first = growth + lifetimes / rate
-    amplitude = _amplitude(boundary, unstable, SMALL, first)
-    start = min(amplitude, 0.5)
-    reached = _amplitude(boundary, stable, start, 0.0)
-    left = _amplitude(boundary, stable, start, lifetimes / rate)
-    expected = reached * float(np.exp(-lifetimes))
+    amplitude = left = np.nan
+    rest = _at_rest(boundary, side, offset, rate)
+    if rest is not None:
+        long = (np.log(1 / SMALL) + lifetimes) / rate  # to reach size one, were it linear, and on
+        grown = _run(boundary, unstable, long, _pushed(rest, boundary.point.net))
+        amplitude = _swing(grown)
+        if amplitude > _swing(rest):
+            left = _swing(_run(boundary, stable, lifetimes / rate, grown))
+    expected = amplitude * float(np.exp(-lifetimes))
     # Nonlinear decay near a supercritical point is faster than linear; beside a cycle it stops.
     kind = "undecided"
-    if left < 10 * expected or left < 0.02 * amplitude:
+    if left < max(10 * expected, SMALL * amplitude):
         kind = "supercritical"
     elif left > 0.5 * amplitude:
         kind = "subcritical"
     return Onset(kind, (unstable, stable), amplitude, left, expected, lifetimes / rate)
 
 
-def _amplitude(boundary: Boundary, value: float, push: float, until: float) -> float:
-    """Half of peak to peak over the mean of the liveliest rate, over the last five periods of a
-    run.
+_DELAYS = ("delay", "access_delay", "return_delay")
+
+
+def _at_rest(boundary: Boundary, side: float, offset: float, rate: float) -> xr.Dataset | None:
+    """A run at the relative distance `offset` on the stable side whose motion dies out.
+
+    A run begins with empty paths, which is far from any equilibrium: it may end on a cycle beside
+    that. So it begins farther from the boundary where it must, and comes back.
+    """
+    long, far, run = np.log(1 / SMALL) / rate, offset, None
+    while run is None and far < 1:
+        run, far = _dying(boundary, side, far, long, rate), 2 * far
+    far /= 2
+    while run is not None and far > offset:
+        far = max(far / 2, offset)
+        run = _dying(boundary, side, far, long, rate, run)
+    return run
+
+
+def _pushed(run: xr.Dataset, net: Network) -> xr.Dataset:
+    """The end of a run with the first state of each flow a little larger, that of the first flow
+    twice as much: differences of flows that are alike are a motion, too.
+    """
+    from fluidcc.simulation.restart import FinalState, nudged
+
+    last, part = FinalState.of(run), {}
+    for i, name in enumerate(net.flows):
+        if len(states := last.states("flow", name)):
+            part["flow", name] = {0: SMALL * (0.5 if i else 1.0) * float(states[0])}
+    return nudged(run, part)
+
+
+def _dying(
+    boundary: Boundary, side: float, far: float, long: float, rate: float, before: Any = None
+) -> xr.Dataset | None:
+    """A run of so long at a relative distance, if what it has at the end falls from then on."""
+    value = boundary.value * (1 - side * far)
+    run = _run(boundary, value, long, before)
+    later = _run(boundary, value, 2 / rate, run)
+    return later if _swing(later) < max(_swing(run) / 3, 1e-6) else None
+
+
+def _run(boundary: Boundary, value: float, long: float, before: Any = None) -> xr.Dataset:
+    """The last five periods of a run of so long with a value of the parameter, from the end of
+    another one on.
     """
     from fluidcc.equilibria.equilibrium import one_equilibrium
     from fluidcc.simulation.simulate import simulate
 
+    end = (0.0 if before is None else float(before.time[-1])) + long + 5 * boundary.period
+    times = np.linspace(end - 5 * boundary.period, end, 501)[1:]
+    at, how = boundary.point.net, dict[str, Any]()
+    if boundary.delays == "frozen":
+        still = one_equilibrium(at).array("queueing_delay").tolist()
+        how = {"delays": "frozen", "frozen_at": dict(zip(at.links, still, strict=True))}
     net = boundary.network(value)
-    rest = one_equilibrium(net)
-    for i, (name, flow) in enumerate(net.flows.items()):
-        if flow.law.states:
-            states = dict(rest.states[name])
-            first = next(iter(states))
-            states[first] *= 1 + push * (1 if i == 0 else 0.5)
-            net = net.with_flow(name, initial=states)
-    for name in net.links:
-        if rest.states[name]:
-            net = net.with_link(name, initial=rest.states[name])
-    end = until + 5 * boundary.period
-    times = np.linspace(until, end, 501)
-    still = dict(zip(net.links, rest.array("queueing_delay").tolist(), strict=True))
-    how: Any = {"delays": "frozen", "frozen_at": still} if boundary.delays == "frozen" else {}
-    ds: Any = simulate(net, end, t_eval=times[1:], rtol=1e-6, **how)
-    swing = 0.5 * (ds.rate.max("time") - ds.rate.min("time")) / ds.rate.mean("time").clip(1e-9)
+    return simulate(net, end, t_eval=times, rtol=1e-6, restart=before, **how)
+
+
+def _swing(run: xr.Dataset) -> float:
+    """Half of peak to peak over the mean of the liveliest rate."""
+    swing = 0.5 * (run.rate.max("time") - run.rate.min("time")) / run.rate.mean("time").clip(1e-9)
     return float(swing.max())
 
 

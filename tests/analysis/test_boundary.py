@@ -1,6 +1,7 @@
 """Boundaries of stability: by hand, verdicts on both sides, and simulations."""
 
 import pickle
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -201,6 +202,22 @@ def test_where_oscillation_sets_in(delays: str) -> None:
     assert found.left < 0.1 * found.amplitude
     with pytest.raises(InvalidInput, match="offset is 0; give a relative distance between 0 and 1"):
         edge.onset(offset=0)
+    with pytest.raises(InvalidInput, match="data under way cannot change flow1.return_delay"):
+        replace(edge, name="flow1.return_delay").onset()
+
+
+@pytest.mark.slow
+def test_what_sets_in_is_the_cycle_next_to_the_equilibrium() -> None:
+    """Beside a larger one on both sides of the boundary, on which runs from empty paths end."""
+    net = fc.dumbbell(
+        [fc.Reno], {"law": fc.RED(p_max=0.1, T=0.1), "capacity": "5 Mbit/s"}, rtt="50 ms"
+    )
+    edge: Any = fc.stability_boundary(net, "bottleneck.T")
+    found, cycle = edge.onset(), fc.limit_cycle(edge.network(0.97 * edge.value))
+    rate = cycle.orbit.rate
+    swing = 0.5 * float(rate.max() - rate.min()) / float(cycle.mean.rate[0])
+    assert found.kind == "supercritical"
+    assert found.amplitude == pytest.approx(swing, rel=1e-2)
 
 
 @pytest.mark.slow
