@@ -329,17 +329,16 @@ def bracket(
             "judges the rest"
         )
     sign = root.real < 0
-    stopped: list[str] = []
-    if found := _turn(
-        here, turned, start, [_steps(start, end) for end in (high, low)], sign, stopped
-    ):
+    seen, stopped = [start], list[str]()
+    ways = [_steps(start, end) for end in (high, low)]
+    if found := _turn(here, turned, start, ways, sign, seen, stopped):
         return found
     verdict = "stable" if sign else "unstable"
     why = f" (the search ended {'; '.join(stopped)})" if stopped else ""
     unit = f" {turned.units}" if turned.units != "1" else ""
     raise NoBoundary(
-        f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and "
-        f"{high:.6g}{unit}{why}; give other bounds, or another parameter",
+        f"the network is {verdict} at every {turned.name} looked at between {min(seen):.6g} and "
+        f"{max(seen):.6g}{unit}{why}; give other bounds, or another parameter",
         stable=sign,
     )
 
@@ -350,10 +349,11 @@ def _turn(
     start: float,
     values: list[list[float]],
     sign: bool,
+    seen: list[float],
     stopped: list[str],
 ) -> tuple[float, float, OperatingPoint] | None:
-    """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a
-    way before.
+    """Where the verdict is no longer `sign`, step by step both ways; `seen` gets the values that
+    were judged, `stopped` what ended a way before.
     """
     ways = [(start, here, iter(steps)) for steps in values]
     with Progress(
@@ -373,6 +373,7 @@ def _turn(
                     continue
                 if other != sign:
                     return value, new, at
+                seen.append(new)
                 left.append((new, there, steps))
             ways = left
             if not ways:

@@ -5,6 +5,9 @@ interval/sqrt(count) become a rate sqrt(count)/interval, and `count` grows at th
 zeta(1/2)^2/4 = 0.533 on, as n drops take 2 sqrt(n) + zeta(1/2) intervals. It decides
 when a packet leaves, by how long that packet has waited: this is the delay that was found on entry,
 so the age of what a sender hears is one round trip, as for other queues here.
+
+It stops dropping at once where the queue falls below the target, so a network with it comes to no
+rest and has no margins: it is simulated, and `fluidcc.limit_cycle` finds its cycle.
 """
 
 from __future__ import annotations

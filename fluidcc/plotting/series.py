@@ -233,8 +233,9 @@ def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Ax
     share one link.
     """
     # Of several links none bounds the rates; of many flows each is far below the capacity.
-    if name == "rate" and (
-        ds.sizes.get("link", 0) > 1 or ds["rate"].max() < 0.1 * ds["capacity"].min()
+    if "capacity" not in ds or (
+        name == "rate"
+        and (ds.sizes.get("link", 0) > 1 or ds["rate"].max() < 0.1 * ds["capacity"].min())
     ):
         return
     t = ds["time"].values

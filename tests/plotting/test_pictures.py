@@ -68,6 +68,7 @@ def test_the_sum_of_all_and_the_capacity_of_one_link(one_link: Any) -> None:
     assert np.all(np.where(one_link.time < 6, 3.0, 2.0) == capacity.get_ydata())
     part = fc.plot.timeseries(one_link, "rate", flows=["a", "b"])
     assert set(lines(part)) == {"a", "b", "capacity"}
+    assert "capacity" not in lines(fc.plot.timeseries(one_link[["rate"]], "rate"))  # which has none
 
 
 def test_several_links_have_no_common_capacity(two_links: Any) -> None:
