@@ -28,7 +28,7 @@ _SEE = "see fluidcc.equilibrium and fluidcc.stability"
 _SOON = 1e-3  # of a round trip: two marks are farther apart
 
 
-class AtRest(SolverError):
+class Unmarked(SolverError):
     """What marked a network comes no more."""
 
 
@@ -61,10 +61,10 @@ class Crossing:
             np.array([float(one[name].sel({one[name].dims[0]: of})) for one in (least, most)])
         )
 
-    def at_rest(self, seconds: float) -> AtRest:
+    def at_rest(self, seconds: float) -> Unmarked:
         """Return the error that says that no cycle was found."""
         name, of = self.state
-        return AtRest(
+        return Unmarked(
             f"no limit cycle: {name} of {of!r} no longer rises through {self.level:.6g}, its mean "
             f"at first, after {seconds:.6g} s: the network rests, or drifts; {self.why}"
         )

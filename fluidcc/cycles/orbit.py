@@ -17,7 +17,7 @@ from fluidcc.base.arguments import explained, flag, number, whole
 from fluidcc.base.errors import SolverError, Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.tables import in_columns, in_html, in_units
-from fluidcc.cycles.crossings import STILL, AtRest, Crossing, crossing
+from fluidcc.cycles.crossings import STILL, Crossing, Unmarked, crossing
 from fluidcc.cycles.returns import (
     Effort,
     Label,
@@ -280,7 +280,7 @@ def _marked(bare: Approach, tol: float) -> tuple[Settled, Crossing]:
         mark = crossing(net, effort, COARSE, seconds)
         try:
             return settled(replace(bare, net=mark.net, mark=mark, pieces=[]), tol), mark
-        except AtRest:
+        except Unmarked:
             if seconds >= longest or effort.left <= 0:
                 raise
             seconds = min(_LATER * seconds, longest)
