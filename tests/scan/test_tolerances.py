@@ -33,6 +33,7 @@ GRAZING = {
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("StaticIIAD", "Vegas")): 1e-9,
     ("PI2", ("ScalableTCP", "SlowStartAIMD")): 1e-8,
+    ("PAQMECF", ("Compound", "DelayAIMD")): 1e-7,
 }
 # A threshold marks all or nothing: at any tolerance the course hangs on when each mark comes.
 RELAYS = {"StepMark", "RampMark"}
@@ -45,7 +46,7 @@ BRIMFUL = {("PI2Drop", ("FramedECF", "NADA")), ("CoDelDrop", ("DCQCN", "LEDBATpp
 GROWING = {
     "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CUBIC", "CxTCP", "DCCP",
     "DelayAIMD", "ECF", "FAST", "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF",
-    "PrintedDelayAIMD", "SlowStartAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticAIMD",
+    "PrintedDelayAIMD", "RCP", "SlowStartAIMD", "SlowStartTFRC", "SmoothedDelayAIMD", "StaticAIMD",
     "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip
 STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
