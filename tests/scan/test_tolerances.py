@@ -33,7 +33,7 @@ GRAZING = {
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("StaticIIAD", "Vegas")): 1e-9,
     ("PI2", ("ScalableTCP", "SlowStartAIMD")): 1e-8,
-    ("PAQMECF", ("Compound", "DelayAIMD")): 1e-7,
+    ("PAQMECF", ("Compound", "DelayAIMD")): 1e-9,
 }
 # A threshold marks all or nothing: at any tolerance the course hangs on when each mark comes.
 RELAYS = {"StepMark", "RampMark"}
