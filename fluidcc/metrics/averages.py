@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.arguments import explained, number, numbers, shown
-from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
+from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported, warn
 from fluidcc.base.units import to_si
 from fluidcc.network.network import Network, require_network
 
 Array = NDArray[np.float64]
+MANY = 10  # samples of a rate from which on they tell its mean
 
 
 def values_of(x: Any, what: str, finite: bool = False) -> Array:
@@ -136,6 +137,12 @@ def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
     DataArray, or tuple (times, array)
         In the unit of `x`, each mean at the end of its window.
 
+    Warns
+    -----
+    FluidccWarning
+        If the windows of a run's ``rate`` hold fewer than 10 samples: congestion windows send in
+        bursts of a tenth of a round trip, which samples miss or hit.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -153,6 +160,14 @@ def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
         raise InvalidInput(
             f"a window of {window:g} s does not fit into the {t[-1] - t[0]:g} s of samples: give "
             f"a shorter one, above 0"
+        )
+    samples = window * (len(t) - 1) / (t[-1] - t[0])
+    if source is not None and source.name == "rate" and samples < MANY:
+        warn(
+            f"windows of {window:g} s hold {samples:.3g} samples of the rate: these miss or hit "
+            "the bursts in which congestion windows send; give fluidcc.simulate more samples, or "
+            "count what is sent by a state of the law",
+            stacklevel=2,
         )
     edges = np.minimum(t[0] + window * np.arange(count + 1), t[-1])
     means = np.diff(_integral(t, values, edges), axis=0) / window

@@ -141,16 +141,19 @@ def test_arrays_need_times() -> None:
 
 
 def test_windowed_mean() -> None:
-    out = metrics.windowed_mean(ramp(), 2.5)
+    delay = ramp().rename("rtt")
+    out = metrics.windowed_mean(delay, 2.5)
     np.testing.assert_allclose(out["time"], [2.5, 5, 7.5, 10])
     np.testing.assert_allclose(out.sel(flow="a"), [1.25, 3.75, 6.25, 8.75], rtol=1e-14)
-    assert metrics.windowed_mean(ramp(("flow", "time")), 4.0).dims == ("flow", "time")
+    assert metrics.windowed_mean(ramp(("flow", "time")).rename("rtt"), 4.0).dims == ("flow", "time")
     times, means = metrics.windowed_mean([0.0, 2.0, 4.0], 1.0, time=[0.0, 1.0, 2.0])
     assert times.tolist() == [1.0, 2.0]
     assert means.tolist() == [1.0, 3.0]
     for window in (0.0, 11.0):
         with pytest.raises(InvalidInput, match="shorter"):
-            metrics.windowed_mean(ramp(), window)
+            metrics.windowed_mean(delay, window)
+    with pytest.warns(fc.errors.FluidccWarning, match=r"hold 2.5 samples of the rate"):
+        metrics.windowed_mean(ramp(), 2.5)
 
 
 @given(st.integers(2, 30), st.integers(1, 7), st.integers(0, 2**32 - 1))
