@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 SMALL = 0.02
-"""What is left of a motion where it is taken to have come to rest or to have died out."""
+"""Of a motion: the push that starts it, and what is left of it when it has died out."""
 
 
 @dataclass(frozen=True)

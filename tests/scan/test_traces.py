@@ -19,6 +19,8 @@ from tests.scan.cases import of_today
 
 UNTIL, TRACES = 20, range(20)
 HARD = [(1, "CUBICFluid"), (824, "CUBICFluid")]  # REDDrop lets ever less in, and then nothing
+# It paces into a REDDrop that lets next to nothing in: 1.5e-4 and 1.1e-4 of the buffer at 1e-6.
+FINER = {(6, "Copa"): 1e-7, (12, "Copa"): 1e-7}
 LAWS = [n for n in sources.__all__ if (x := getattr(fc, n)).jumps or x.ticks or window(x)]
 
 
@@ -38,7 +40,7 @@ def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
         net = network(law, beside, link, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of small windows, losses that are not heard, routers
-            run = fc.simulate(net, UNTIL)
+            run = fc.simulate(net, UNTIL, rtol=FINER.get((seed, law), 1e-6))
         assert np.isfinite(run.rate).all()
         assert run.rate.min() >= 0
         buffer = net.links["bottleneck"].buffer
@@ -50,4 +52,4 @@ def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
                 FinalState.of(r).states("flow", "a")[own.index("F")]
                 for r in (run, counted_anew(net, run))
             )
-            assert kept == pytest.approx(counted, abs=2e-4 * buffer / 8000)
+            assert kept == pytest.approx(counted, abs=1e-4 * buffer / 8000)
