@@ -176,7 +176,7 @@ def run_explore(args: argparse.Namespace) -> None:
 
 
 def run_simulate(args: argparse.Namespace) -> Said:
-    from fluidcc.cli.sweep_files import table
+    from fluidcc.cli.sweep_files import write_csv
 
     scenario = _scenario(args, **({} if args.until is None else {"until": number(args.until)}))
     output = args.output or Path(f"{scenario.name}.nc")
@@ -189,7 +189,7 @@ def run_simulate(args: argparse.Namespace) -> Said:
     result.attrs.update(scenario=scenario.name, title=scenario.title, fluidcc=__version__)
     with writing(output):
         if output.suffix.lower() == ".csv":
-            table(result, ["time"]).to_csv(output, index=False)
+            write_csv(result, output, ["time"])
         else:
             result.to_netcdf(output)
     _draw(scenario, result, figure)

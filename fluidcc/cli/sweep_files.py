@@ -86,7 +86,6 @@ def run_file(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         f"failed{warned}"
     )
     first = next(filter(None, data["error"].values.ravel()), None) if failed else None
-    text += f"\nthe first failure: {first}" if failed else ""
     return text, {"output": output, "first_failure": first, **data.attrs}
 
 
@@ -209,7 +208,8 @@ def save(data: xr.Dataset, path: Path) -> None:
     path : Path
         Ends in .nc (NetCDF 4, or 3 where h5netcdf is not installed), .zarr, .parquet or .csv; the
         last two hold one row for each point, with a column for each axis, variable, and flow or
-        link. Complex variables are two, ``root_real`` and ``root_imaginary``, but in Zarr.
+        link; heads of columns in .csv have units. Complex variables are two, ``root_real`` and
+        ``root_imaginary``, but in Zarr.
     """
     ending = path.suffix.lower()
     with writing(path):
@@ -221,7 +221,7 @@ def save(data: xr.Dataset, path: Path) -> None:
                 path, mode="w", zarr_format=2, consolidated=True
             )  # format 3 has no settled type for text yet
         elif ending == ".csv":
-            table(data).to_csv(path, index=False)
+            write_csv(data, path)
         else:
             table(data).to_parquet(path, index=False)
 
@@ -234,6 +234,14 @@ def _split(data: xr.Dataset) -> xr.Dataset:
             {k: v.assign_attrs(data[name].attrs) for k, v in parts.items()}
         )
     return data
+
+
+def write_csv(data: xr.Dataset, path: Path, axes: list[str] | None = None) -> None:
+    """Write a `table` with units in its head, as ``rate[a] [bit/s]``."""
+    frame, variables = table(data, axes), _split(data).variables
+    units = [variables[name.partition("[")[0]].attrs.get("units") for name in frame]
+    heads = [f"{name} [{unit}]" if unit else name for name, unit in zip(frame, units, strict=True)]
+    frame.to_csv(path, index=False, header=heads)
 
 
 def table(data: xr.Dataset, axes: list[str] | None = None) -> pd.DataFrame:

@@ -114,7 +114,7 @@ def sweep(
     Warns
     -----
     FluidccWarning
-        If results are doubtful: at how many points, and why at the first of them.
+        If points failed, and if results are doubtful: at how many points, and why at the first.
 
     Raises
     ------
@@ -145,8 +145,12 @@ def sweep(
     else:
         data = refined(task, refine, partial(run, how=how))
     data.attrs["seconds"] = perf_counter() - began
-    if data.attrs["warned"]:
-        warn(_doubtful(data), stacklevel=3)
+    for name, count, what in (
+        ("error", "failed", "failed and are NaN there, with the reason in the variable 'error'"),
+        ("warning", "warned", "carry a warning, in the variable 'warning'"),
+    ):
+        if data.attrs[count]:
+            warn(f"{data.attrs[count]} of {_told(data, name, what)}", stacklevel=3)
     return data
 
 
@@ -163,19 +167,16 @@ def _ask_for_units(targets: Mapping[str, Target], given: Mapping[str, Any]) -> N
             ask_for_units(odd, f"axis {name!r}", PACKET, stacklevel=5)
 
 
-def _doubtful(data: xr.Dataset) -> str:
-    """How many points carry a warning, and which one the first."""
-    texts = data["warning"]
+def _told(data: xr.Dataset, name: str, what: str) -> str:
+    """What is the matter with some points, and with which one first."""
+    texts = data[name]
     first = texts[np.unravel_index(int(np.argmax(texts.values.ravel() != "")), texts.shape)]
     at = {axis: first[axis].item() for axis in texts.dims}
     where = ", ".join(
         f"{axis} = {value:.6g}" if isinstance(value, float) else f"{axis} = {value}"
         for axis, value in at.items()
     )
-    return (
-        f"{data.attrs['warned']} of {data.attrs['points']} points carry a warning, in the variable "
-        f"'warning'; the first, at {where}: {first.item()}"
-    )
+    return f"{data.attrs['points']} points {what}; the first, at {where}: {first.item()}"
 
 
 def make_task(

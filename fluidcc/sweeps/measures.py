@@ -6,9 +6,14 @@
                                       link_mark, price, saturated, full, arrival_rate,
                                       admitted_rate
 ``mean_rate``, ``max_backlog``, ...   mean, std, min, max or final, of a variable of
-                                      `fluidcc.simulate`: rate, one_way_delay, rtt, loss,
+                                      `fluidcc.simulate`: rate, one_way_delay, rtt, loss, mark,
                                       queueing_delay, backlog, arrival_rate, throughput,
-                                      utilisation, link_loss
+                                      utilisation, link_loss, link_drop, link_mark
+``loss_ratio``, ``mark_ratio``        share of what each flow sent that was lost, as
+                                      `fluidcc.metrics.loss` has it, and of the rest that was
+                                      marked
+``share``                             mean rate of each flow over the sum of those of all flows, as
+                                      papers on fairness have it: 1/n is an equal one
 ``stable``, ``gain_margin``, ...      a scalar of `fluidcc.stability`: stable, marginal,
                                       encirclements, crossover, and of stable points alone,
                                       else NaN, gain_margin, phase_margin, delay_margin,
@@ -20,7 +25,8 @@
                                       stays as it is
 ``critical_eta``, ``critical_a.w``    value of a parameter at which stability is won or lost, the
                                       nearest to its present one: `fluidcc.stability_boundary`
-``limit_cycle_period``                period of `fluidcc.limit_cycle` [s]
+``limit_cycle_period``,               period of `fluidcc.limit_cycle` [s], and half of the way from
+``limit_cycle_amplitude``             the least to the largest queueing delay of each link [s]
 ====================================  ==========================================================
 """
 
@@ -53,6 +59,10 @@ VARIABLES = {  # of a run: its dimension and its unit
     name: (dim, unit) for name, (dim, _, unit, _) in SAMPLED.items()
     if name not in ("price", "entered", "lost", "link_price", "capacity")
 }  # fmt: skip
+TRAJECTORIES = {  # the same of each measure of a run
+    **{f"{kind}_{name}": about for kind in KINDS for name, about in VARIABLES.items()},
+    **dict.fromkeys(("share", "loss_ratio", "mark_ratio"), ("flow", "1")),
+}  # fmt: skip
 STABILITY = {  # of a verdict: its unit, what finds it, and a value of its type
     "stable": ("", "", True), "marginal": ("", "", True), "encirclements": ("1", "", 0.0),
     "decay_rate": ("1/s", "roots", 0.0),
@@ -61,9 +71,10 @@ STABILITY = {  # of a verdict: its unit, what finds it, and a value of its type
 }  # fmt: skip
 MEASURES = {  # the kind and the key of every name but "critical_<parameter>"
     **{f"equilibrium_{name}": ("equilibrium", name) for name in COLUMNS},
-    **{f"{kind}_{name}": ("trajectory", f"{kind}_{name}") for kind in KINDS for name in VARIABLES},
+    **{name: ("trajectory", name) for name in TRAJECTORIES},
     **{name: ("stability", name) for name in STABILITY},
-    "limit_cycle_period": ("cycle", ""),
+    "limit_cycle_period": ("cycle", "period"),
+    "limit_cycle_amplitude": ("cycle", "amplitude"),
 }
 # options of `simulate` that a sweep hands on, and what they are by default
 OF_RUNS = {
@@ -224,10 +235,16 @@ class Measure:
         if self.kind == "stability":
             unit, _, like = STABILITY[self.key]
             return Value(like, attrs={"units": unit} if unit else {})
-        if self.kind not in ("equilibrium", "trajectory"):
-            return Value(0.0, attrs={"units": "s"} if self.kind == "cycle" else {})
-        key = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
-        dim, of = (COLUMNS if self.kind == "equilibrium" else VARIABLES)[key]
+        if self.kind == "critical":
+            return Value(0.0)
+        if self.key == "period":
+            return Value(0.0, attrs={"units": "s"})
+        found = {
+            "equilibrium": COLUMNS,
+            "trajectory": TRAJECTORIES,
+            "cycle": {"amplitude": ("link", "s")},
+        }
+        dim, of = found[self.kind][self.key]
         labels = net.flow_names if dim == "flow" else net.link_names
         empty = np.full(len(labels), False if of is None else np.nan)
         return Value(empty, (dim,), {dim: labels}, {"units": of} if of else {})
@@ -328,17 +345,35 @@ def _critical(key: str, point: Point) -> Value:
 
 
 def _cycle(key: str, point: Point) -> Value:
-    return Value(float(point.limit_cycle.period), attrs={"units": "s"})
+    cycle = point.limit_cycle
+    if key == "period":
+        return Value(float(cycle.period), attrs={"units": "s"})
+    swing = cycle.most.queueing_delay - cycle.least.queueing_delay
+    return _labelled(0.5 * swing.assign_attrs(units="s"))
 
 
 def _trajectory(key: str, point: Point) -> Value:
-    """Of the piecewise-linear curve through the samples of a point's window."""
-    kind, _, variable = key.partition("_")
-    data = point.sampled[variable].transpose(..., "time")
-    dim = str(data.dims[0])
-    labels = {dim: tuple(data[dim].values.tolist())}
-    values = statistic(kind, data.values, data.time.values)
-    return Value(values, (dim,), labels, {"units": data.attrs["units"]})
+    run, (dim, unit) = point.sampled, TRAJECTORIES[key]
+    values = of_run(key, run.time.values, lambda name: run[name].transpose(..., "time").values)
+    return Value(values, (dim,), {dim: tuple(run[dim].values.tolist())}, {"units": unit})
+
+
+def of_run(
+    key: str, times: NDArray[np.float64], samples: Callable[[str], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """A measure of a run, of the piecewise-linear curves through the samples of its variables
+    (owners, times).
+    """
+    if key != "share" and not key.endswith("_ratio"):
+        kind, _, variable = key.partition("_")
+        return statistic(kind, samples(variable), times)
+    sent = samples("rate") * (1 - samples("loss") if key == "mark_ratio" else 1)
+    part = whole = statistic("mean", sent, times)
+    if key == "share":
+        whole = np.full_like(part, part.sum())
+    else:
+        part = statistic("mean", sent * samples(key.removesuffix("_ratio")), times)
+    return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
 
 
 def statistic(

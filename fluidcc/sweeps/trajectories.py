@@ -9,7 +9,7 @@ everything but their numbers.
 from __future__ import annotations
 
 from copy import copy
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from fluidcc.simulation.results import samples, variables
 from fluidcc.simulation.simulate import _drive, _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.axes import combinations
-from fluidcc.sweeps.measures import OF_RUNS, Measure, sample_times, statistic
+from fluidcc.sweeps.measures import OF_RUNS, Measure, of_run, sample_times
 from fluidcc.sweeps.task import Piece, Task, reason
 from fluidcc.symbols import plain
 
@@ -190,9 +190,8 @@ def _statistics(
     times = state.sample_time[: int(state.n_samples)]
     if not space.finite():
         variables(space, times)  # says which one
-    names = [m.key.partition("_")[::2] for m in measures]
-    found = {name: samples(space, times, name) for _, name in names}
-    values = [statistic(kind, found[name], times) for kind, name in names]
+    of = cache(partial(samples, space, times))
+    values = [of_run(m.key, times, of) for m in measures]
     return values, [*(doubts(space) if place.doubts is None else place.doubts), *told]
 
 

@@ -55,9 +55,11 @@ def test_a_run_becomes_a_table() -> None:
     assert main(["simulate", "p1", "--until", "2 s", "--set", "samples=5", "-o", "r.csv"]) == 0
     rows = np.genfromtxt("r.csv", delimiter=",", names=True, deletechars="")
     run = fc.scenarios["p1"].simulate(until=2.0, samples=5)
-    np.testing.assert_allclose(rows["time"], run.time)
+    np.testing.assert_allclose(rows["time_[s]"], run.time)
     for name in run.flow.values:
-        np.testing.assert_allclose(rows[f"rate[{name}]"], run.rate.sel(flow=name), rtol=1e-9)
+        np.testing.assert_allclose(
+            rows[f"rate[{name}]_[bit/s]"], run.rate.sel(flow=name), rtol=1e-9
+        )
     assert len(rows) == 5
 
 

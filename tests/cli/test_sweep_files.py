@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import fluidcc as fc
-from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import FluidccWarning, InvalidInput, Unsupported
 from fluidcc.base.packed import axes_of
 from fluidcc.cli import main
 from fluidcc.cli.sweep_files import check_output, save, table
@@ -76,10 +76,15 @@ def test_a_file_is_the_call(
     assert "6 points" in capsys.readouterr().out
     if ending in (".csv", ".parquet"):
         frame = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
-        assert list(frame)[:4] == ["beta", "capacity", "mean_rate[a]", "mean_rate[b]"]
+        one, rate = (" [1]", " [bit/s]") if ending == ".csv" else ("", "")
+        heads = [
+            f"beta{one}",
+            *(f"{n}{rate}" for n in ("capacity", "mean_rate[a]", "mean_rate[b]")),
+        ]
+        assert list(frame)[:4] == heads
         rates = wanted.mean_rate.sel(flow="b").values.ravel()
-        np.testing.assert_array_equal(frame["mean_rate[b]"], rates)
-        np.testing.assert_array_equal(frame["capacity"], [2e6, 3e6, 4e6] * 2)
+        np.testing.assert_array_equal(frame[heads[3]], rates)
+        np.testing.assert_array_equal(frame[heads[1]], [2e6, 3e6, 4e6] * 2)
         return
     with opened(output) as read:
         xr.testing.assert_equal(read.load(), wanted)
@@ -133,7 +138,8 @@ def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
             raise ValueError("two")
         return {"root": complex(-p["x"], 1.0)}
 
-    ds = fc.sweep(measured, {"x": [1, 2, 3]})
+    with pytest.warns(FluidccWarning, match="1 of 3 points failed"):
+        ds = fc.sweep(measured, {"x": [1, 2, 3]})
     for ending in (".nc", ".zarr"):
         save(ds, tmp_path / f"out{ending}")
         with opened(tmp_path / f"out{ending}") as read:

@@ -153,7 +153,8 @@ def test_a_point_that_kills_its_process_fails_alone() -> None:
         return float(point["x"])
 
     home = os.getpid()
-    ds = fc.sweep(measured, {"x": np.arange(3.0)}, executor="processes", workers=1, chunk=2)
+    with pytest.warns(FluidccWarning, match="1 of 3 points failed"):
+        ds = fc.sweep(measured, {"x": np.arange(3.0)}, executor="processes", workers=1, chunk=2)
     assert ds.attrs["failed"] == 1
     assert "its worker died, 2 times" in ds.error.values[1]
     assert ds.value.values[[0, 2]].tolist() == [0, 2]

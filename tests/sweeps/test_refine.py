@@ -77,6 +77,7 @@ def test_no_point_is_measured_twice_and_a_store_resumes(tmp_path: Path) -> None:
     assert two.margin.equals(one.margin)
 
 
+@pytest.mark.filterwarnings("ignore:.* points failed")
 def test_failed_points_do_not_decide() -> None:
     """Not even where all corners of a coarse cell fail; one fails of the cell with the island."""
 

@@ -106,6 +106,25 @@ def test_trajectories_are_those_of_simulate() -> None:
     np.testing.assert_allclose(ds.max_backlog[1, 1], largest, rtol=1e-5)
 
 
+def test_shares_and_ratios_are_those_of_a_run() -> None:
+    """Of 2 and 0.5 Mbit/s over 2 Mbit/s a fifth is lost; of windows A = B."""
+    link = {"capacity": "2 Mbit/s", "buffer": "20 kbit"}
+    flows = {n: fc.CBR(rate=r) for n, r in (("a", 2e6), ("b", 5e5), ("none", 0.0))}
+    measures, span = ["share", "loss_ratio", "mark_ratio"], (5.0, 20.0)
+    ds = fc.sweep(fc.dumbbell(flows, link), {"buffer": [2e4]}, measures, until=20, window=span)
+    np.testing.assert_allclose(ds.share[0], [0.8, 0.2, 0.0], rtol=1e-12)
+    np.testing.assert_allclose(ds.loss_ratio[0], [0.2, 0.2, np.nan], rtol=1e-6)
+    pi = {"law": fc.PI, "capacity": "10 Mbit/s", "buffer": "300 packets", "loss": 1e-4}
+    net = fc.dumbbell([fc.StaticReno] * 2, pi, rtt=["40 ms", "80 ms"])
+    ds = fc.sweep(net, {"capacity": [1e7]}, measures, until=20, window=span, samples=1001)
+    run, mean = fc.simulate(net, 20, t_eval=np.linspace(*span, 1001)), fc.metrics.mean
+    kept = run.rate * (1 - run.loss)
+    np.testing.assert_allclose(ds.share[0], mean(run.rate) / mean(run.rate).sum(), rtol=1e-9)
+    np.testing.assert_allclose(ds.loss_ratio[0], fc.metrics.loss(run), rtol=1e-9)
+    np.testing.assert_allclose(ds.mark_ratio[0], mean(kept * run.mark) / mean(kept), rtol=1e-9)
+    assert ds.mark_ratio.min() > 0
+
+
 def test_a_function_may_build_networks_and_a_scenario_brings_its_own_end() -> None:
     build = lambda p: fc.dumbbell([fc.LDCC], {"capacity": p["c"]}, rtt=0.05)  # noqa: E731
     ds = fc.sweep(build, {"c": [1e6, 2e6]}, "equilibrium_rate")
@@ -136,7 +155,10 @@ def test_failures_are_told_and_the_rest_goes_on() -> None:
             raise ZeroDivisionError("no such thing")
         return {"double": 2 * p["x"]}
 
-    ds = fc.sweep(measured, {"x": [1, 2, 3]})
+    with pytest.warns(
+        FluidccWarning, match="1 of 3 points failed and are NaN there, .* at x = 2: Zero"
+    ):
+        ds = fc.sweep(measured, {"x": [1, 2, 3]})
     assert ds.double.values.tolist()[::2] == [2, 6]
     assert np.isnan(ds.double[1])
     assert ds.error.values.tolist() == ["", "ZeroDivisionError: no such thing", ""]
@@ -146,7 +168,8 @@ def test_failures_are_told_and_the_rest_goes_on() -> None:
 def test_one_failed_measure_leaves_the_others() -> None:
     net = network().with_link("l", buffer=None)  # delay cannot hold CBR back
     net.flow("udp", fc.CBR(rate=1e5), route=["l"])
-    ds = fc.sweep(net, {"udp.rate": [1e5, 4e6]}, ["equilibrium_rate", "final_rate"], until=2)
+    with pytest.warns(FluidccWarning, match="1 of 2 points failed"):
+        ds = fc.sweep(net, {"udp.rate": [1e5, 4e6]}, ["equilibrium_rate", "final_rate"], until=2)
     assert "NoEquilibrium" in ds.error.values[1]
     assert np.isnan(ds.equilibrium_rate[1]).all()
     assert np.isfinite(ds.final_rate).all()
@@ -242,12 +265,14 @@ def test_periods_of_limit_cycles_follow_the_closed_form() -> None:
     delay, back, slope, b = 0.025, 0.04, 1e6, 0.5
     net = alone(aimd(beta=b), return_delay=back)
     grid = {"capacity": [8e6, 10e6], "buffer": [2e5, 3e5]}
-    ds = fc.sweep(net, grid, "limit_cycle_period", executor="serial")
+    ds = fc.sweep(net, grid, ["limit_cycle_period", "limit_cycle_amplitude"], executor="serial")
     loop, over = ds.buffer / ds.capacity + delay + back, np.sqrt(2 * ds.buffer / slope)
     wanted = b * (ds.capacity + slope * (over + loop)) / slope
     wanted = wanted.transpose("capacity", "buffer")
     np.testing.assert_allclose(ds.limit_cycle_period, wanted, rtol=1e-10)
-    assert ds.limit_cycle_period.attrs["units"] == "s"
+    full = 0.5 * (ds.buffer / ds.capacity).transpose("capacity", "buffer")  # it empties, too
+    np.testing.assert_allclose(ds.limit_cycle_amplitude.sel(link="l"), full, rtol=1e-10)
+    assert ds.limit_cycle_period.units == ds.limit_cycle_amplitude.units == "s"
 
 
 def test_a_critical_value_is_where_the_critical_gain_is_one() -> None:
@@ -271,7 +296,8 @@ def test_a_critical_value_is_where_the_critical_gain_is_one() -> None:
 
 def test_a_measure_that_fails_everywhere_is_told_and_the_others_go_on() -> None:
     measures = {"a": "limit_cycle_period", "b": "critical_etta", "c": "stable"}
-    ds = fc.sweep(two_flows(), {"capacity": [2e6, 3e6]}, measures, executor="serial")
+    with pytest.warns(FluidccWarning, match="2 of 2 points failed"):
+        ds = fc.sweep(two_flows(), {"capacity": [2e6, 3e6]}, measures, executor="serial")
     assert ds.c.all()
     assert ds.attrs["failed"] == 2
     assert np.isnan(ds.a).all()
@@ -283,7 +309,8 @@ def test_what_a_function_returns_must_be_numbers() -> None:
     def measured(p: Any) -> Any:
         return "three" if p["x"] == 3 else {"a": p["x"], "b": np.ones(2)}
 
-    ds = fc.sweep(measured, {"x": [1, 2, 3]}, executor="serial")
+    with pytest.warns(FluidccWarning, match="1 of 3 points failed"):
+        ds = fc.sweep(measured, {"x": [1, 2, 3]}, executor="serial")
     assert ds.b.dims == ("x", "b_0")
     assert "returned 'three'; return a number, an array or a mapping" in ds.error.values[2]
 

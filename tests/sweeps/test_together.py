@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.base.errors import FluidccWarning
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.evaluate import evaluate, values_at, with_schema
 from fluidcc.sweeps.measures import MEASURES, STABILITY
@@ -80,7 +81,8 @@ def test_a_point_without_equilibrium_says_what_the_search_says() -> None:
     flows = {"a": fc.LDCC, "udp": fc.CBR(rate=1e5)}
     net = fc.dumbbell(flows, {"capacity": "1 Mbit/s"}, rtt="50 ms")
     grid = {"udp.rate": [1e5, 2e6], "beta": [0.1, 0.2]}
-    ds = fc.sweep(net, grid, ["equilibrium_rate", "equilibrium_full"])
+    with pytest.warns(FluidccWarning, match="2 of 4 points failed"):
+        ds = fc.sweep(net, grid, ["equilibrium_rate", "equilibrium_full"])
     with pytest.raises(fc.errors.NoEquilibrium) as alone:
         fc.equilibrium(net.with_flow("udp", law=fc.CBR(rate=2e6)))
     said = f"NoEquilibrium: {' '.join(str(alone.value).split())}"
@@ -94,7 +96,8 @@ def test_a_point_without_equilibrium_says_what_the_search_says() -> None:
 def test_a_combination_that_no_network_can_have_fails_alone() -> None:
     """The way there is longer than the round trip that is asked for, at some of the delays."""
     grid = {"b.rtt": [0.03, 0.2], "l.delay": [0.01, 0.05]}
-    ds = fc.sweep(network(), grid, "equilibrium_rtt", executor="serial")
+    with pytest.warns(FluidccWarning, match="1 of 4 points failed"):
+        ds = fc.sweep(network(), grid, "equilibrium_rtt", executor="serial")
     assert (ds.error.values != "").tolist() == [[False, True], [False, False]]
     assert "its way there alone takes 0.05 s" in ds.error.values[0, 1]
 
@@ -106,7 +109,8 @@ def test_parameters_that_must_fit_one_another_fail_where_they_do_not(law: Any) -
     net.flow("a", fc.StaticReno, route=["l"])
     measures = ["equilibrium_rate", "mean_rate"] if law is fc.RED else ["mean_rate"]
     grid = {"min_th": [0.03, 0.1], "max_th": [0.05, 0.2]}
-    data = fc.sweep(net, grid, measures, until=1, executor="serial")
+    with pytest.warns(FluidccWarning, match="1 of 4 points failed"):
+        data = fc.sweep(net, grid, measures, until=1, executor="serial")
     told = "must hold, but min_th is 0.1 and max_th is 0.05"
     says = [told in text for text in data.error.values.ravel()]
     assert says == [False, False, True, False]
@@ -145,7 +149,8 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(
 def test_more_flows_than_the_network_bears_fail_and_the_fewer_do_not() -> None:
     """The results have the form of the largest network, though nothing is measured of it."""
     measures = ["equilibrium_rtt", "stable"]
-    data = fc.sweep(network(), {"a.count": [1, 2, 20]}, measures, executor="serial")
+    with pytest.warns(FluidccWarning, match="1 of 3 points failed"):
+        data = fc.sweep(network(), {"a.count": [1, 2, 20]}, measures, executor="serial")
     assert data.sizes["flow"] == 22
     assert data.error.values.astype(bool).tolist() == [False, False, True]
     for row, flows in ((0, ["a", "b", "udp"]), (1, ["a", "a_2", "b", "udp"])):

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.base.errors import FluidccWarning
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources import DCCP
 from fluidcc.sweeps.api import WORTH, make_task
 from fluidcc.sweeps.evaluate import evaluate, values_at, with_schema
 from fluidcc.sweeps.execute import best_executor
-from fluidcc.sweeps.measures import KINDS, VARIABLES, statistic
+from fluidcc.sweeps.measures import TRAJECTORIES, statistic
 from fluidcc.sweeps.task import Piece, empty_piece
 from fluidcc.sweeps.trajectories import Trajectories, runs_together, trajectories_of
 
-ALL = [f"{kind}_{name}" for name in VARIABLES for kind in KINDS]
+ALL = [*TRAJECTORIES]
 OTHER = fc.LDCC(w=3e4, eta=0.3)
 
 
@@ -151,7 +152,8 @@ def test_random_traffic_by_seed() -> None:
 
 def test_a_run_that_fails_says_what_simulate_says() -> None:
     net = network(delay=0.0).with_flow("b", access_delay=0.01, return_delay=0.01)
-    ds = fc.sweep(net, {"a.return_delay": [0.0, 0.03]}, "mean_rate", until=1, executor="serial")
+    with pytest.warns(FluidccWarning, match="the first, at a.return_delay = 0: InvalidInput: flow"):
+        ds = fc.sweep(net, {"a.return_delay": [0.0, 0.03]}, "mean_rate", until=1, executor="serial")
     assert "algebraic loop" in ds.error.values[0]
     assert np.isnan(ds.mean_rate[0]).all()
     assert np.isfinite(ds.mean_rate[1]).all()
