@@ -83,6 +83,16 @@ def _integral(t: Array, values: Array, at: Array) -> Array:
     return np.asarray(lines.antiderivative()(at))
 
 
+def _span(t: Array, start: float | str | None, stop: float | str | None) -> tuple[float, float]:
+    a = float(t[0]) if start is None else to_si(start, "s", "start")
+    b = float(t[-1]) if stop is None else to_si(stop, "s", "stop")
+    if not t[0] <= a < b <= t[-1]:
+        raise InvalidInput(
+            f"the span from {a:g} to {b:g} s is not within the samples, {t[0]:g} to {t[-1]:g} s"
+        )
+    return a, b
+
+
 @explained
 def mean(
     x: Any, start: float | str | None = None, stop: float | str | None = None, *, time: Any = None
@@ -109,12 +119,7 @@ def mean(
     1.8333333333333333
     """
     t, values, source = _time_first(x, time)
-    a = float(t[0]) if start is None else to_si(start, "s", "start")
-    b = float(t[-1]) if stop is None else to_si(stop, "s", "stop")
-    if not t[0] <= a < b <= t[-1]:
-        raise InvalidInput(
-            f"the span from {a:g} to {b:g} s is not within the samples, {t[0]:g} to {t[-1]:g} s"
-        )
+    a, b = _span(t, start, stop)
     ends = _integral(t, values, np.array([a, b]))
     return reduced(source, (ends[1] - ends[0]) / (b - a), "time")
 
@@ -280,13 +285,13 @@ def utilisation(
 
 @explained
 def loss(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
-    """Return the share of what each flow sent that was lost: the loss ratio of its path, weighted
-    by its rate.
+    """Return the share of what each flow sent that was lost, of the data of which it hears within
+    a span.
 
     Parameters
     ----------
     result : Dataset of `fluidcc.simulate`
-        With ``rate(time, flow)`` and ``loss(time, flow)``.
+        With ``rate``, ``rtt`` and ``loss`` over (time, flow).
     start, stop : float or str, optional
         The span [s]; by default all there is.
 
@@ -297,9 +302,9 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
 
     Notes
     -----
-    The loss ratio at a time is what the source knows then, about data that left one feedback loop
-    ago; the weight is the rate at the same time. Over spans much longer than a round trip the
-    difference vanishes.
+    A source knows at a time what was lost of data sent a round trip before, by which it is weighed:
+    a flow that has just cut its window still hears of what it sent before. Losses of a full buffer
+    come in bursts of a round trip: take samples closer than that.
 
     Examples
     --------
@@ -309,12 +314,19 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
     >>> fc.metrics.loss(run, start=5).round(6).item()  # a fifth of what arrives
     0.2
     """
-    rate, ratio = variable(result, "rate"), variable(result, "loss")
-    product = (rate * ratio).fillna(0.0).transpose(*rate.dims).assign_attrs(units="bit/s")
-    sent, lost = mean(rate.fillna(0.0), start, stop), mean(product, start, stop)
-    out = (lost / sent.where(sent > 0)).rename("loss_ratio")
-    out.attrs["units"] = "1"
-    return out
+    rates, ratio, trip = (variable(result, name) for name in ("rate", "loss", "rtt"))
+    t, rate, source = _time_first(rates.fillna(0.0), None)
+    ratio, trip = (_time_first(x.transpose(*rates.dims), None)[1] for x in (ratio, trip))
+    a, b = _span(t, start, stop)
+    share = np.full(rate.shape[1:], np.nan)
+    for flow in np.ndindex(share.shape):
+        one = (slice(None), *flow)
+        left = np.fmax.accumulate(np.fmax(t - trip[one], t[0]))  # what is heard of left then
+        told = _integral(t, rate[one], left)
+        lost = np.diff(told) * (np.nan_to_num(ratio[one])[1:] + np.nan_to_num(ratio[one])[:-1]) / 2
+        of, to = (np.diff(np.interp([a, b], t, z)) for z in (told, np.cumsum([0.0, *lost])))
+        share[flow] = to[0] / of[0] if of[0] > 0 else np.nan
+    return reduced(source, share, "time", "loss_ratio", "1")
 
 
 def variable(result: Any, name: str) -> Any:
