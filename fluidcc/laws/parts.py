@@ -121,11 +121,16 @@ def told_apart(law: Any) -> bool:
     return hears_ratios(law, (loss, mark))
 
 
+# When jumps at losses or marks hear of one: at any ratio above 0, in the mean over chance, at whole
+# packets, or at packets drawn at random.
+HEARD = ("ratio", "mean", "packets", "random")
+
+
 @explained_class
 @dataclass(frozen=True)
 class Jump:
-    """The states in `reset` change at once when `when` becomes positive, at most once per
-    `refractory`.
+    """The states in `reset` change at once when `when` becomes positive, or `on` a loss or mark, at
+    most once per `refractory`.
 
     Parameters
     ----------
@@ -134,6 +139,10 @@ class Jump:
         the flow starts or after a breaking point (a loss that begins, say). The instant is located
         exactly; a condition that is true only within one step of the solver, and false at both its
         ends, is not seen: `max_step` of `simulate` helps.
+    on : Expr
+        In place of `when`: ``pi``, ``loss`` or ``mark``, the ratio of packets at which it happens.
+        When a flow hears of one is chosen by ``losses=`` of `fluidcc.simulate`: by default while
+        the ratio is above 0.
     reset : mapping of Symbol to Expr
         New value of each state that changes, in terms of the old ones; it is then put within the
         state's bounds. With `once` it may be empty: the jump then only notes when `when` becomes
@@ -162,17 +171,23 @@ class Jump:
     >>> import fluidcc as fc
     >>> from fluidcc.symbols import RTT, packet, pi
     >>> W = Symbol("W", positive=True)
-    >>> cut = fc.Jump(when=pi, reset={W: W / 2}, refractory=RTT)
+    >>> cut = fc.Jump(on=pi, reset={W: W / 2}, refractory=RTT)
     >>> law = fc.Source("Halving", {W: 1 / RTT}, {"rate": W * packet / RTT}, lower={W: 1},
     ...                 initial={W: 10}, units={W: "1"}, jumps=[cut])
     """
 
-    when: Any
-    reset: Mapping[Symbol, Any]
+    when: Any = None
+    reset: Mapping[Symbol, Any] = field(default_factory=dict)
     refractory: Any = 0
     once: bool = False
+    on: Any = None
 
     def __post_init__(self) -> None:
+        if self.on is not None:
+            object.__setattr__(self, "on", expression(self.on, "on of a Jump"))
+            if self.when not in (None, self.on):
+                raise LawError(f"when of a Jump is {shown(self.when)} beside on; give one of them")
+            object.__setattr__(self, "when", self.on)
         object.__setattr__(self, "when", expression(self.when, "when of a Jump"))
         object.__setattr__(self, "reset", frozen(self.reset, "reset of a Jump"))
         object.__setattr__(self, "refractory", expression(self.refractory, "refractory of a Jump"))
@@ -181,7 +196,8 @@ class Jump:
     def rewritten(self, change: Callable[[Any], Expr]) -> Jump:
         """Return the same jump with every expression changed."""
         values = {z: change(f) for z, f in self.reset.items()}
-        return Jump(change(self.when), values, change(self.refractory), self.once)
+        on = None if self.on is None else change(self.on)
+        return Jump(on or change(self.when), values, change(self.refractory), self.once, on)
 
 
 @explained_class

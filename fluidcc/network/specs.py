@@ -357,24 +357,26 @@ def describe(spec: LinkSpec) -> str:
     return ", ".join(parts)
 
 
+def random_stream(flow: str, seed: int) -> np.random.Generator:
+    """Return the random numbers of a flow, by seed and name: adding a flow changes no other."""
+    words = np.frombuffer(sha256(flow.encode()).digest(), dtype="<u4")
+    key = tuple(int(w) for w in words)
+    return np.random.default_rng(np.random.SeedSequence(whole(seed, "seed"), spawn_key=key))
+
+
 def resolve_pattern(
     spec: FlowSpec, seed: int, until: float
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
     """Return the times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for
     a flow without one.
 
-    Each flow has a random stream of its own, by seed and name: adding a flow changes no other.
     """
     if spec.pattern is None:
         return None
     if not isinstance(spec.pattern, Modulated):
         times, rates = np.array(spec.pattern).T
         return times, rates
-    seed = whole(seed, "seed")
-    words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
-    rng = np.random.default_rng(
-        np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words))
-    )
+    rng = random_stream(spec.name, seed)
     values = dict(spec.pattern.parameters)
     if spec.pattern.kind == "noise":
         begun = intervals(until, values["interval"])

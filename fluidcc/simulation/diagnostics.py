@@ -51,9 +51,9 @@ _BURIED = (
 
 _RATIO = (
     "flow {!r} ({}) jumps once a round trip while what link {!r} ({}) {}s is above 0, however "
-    "little it is, and that is nearly always{}: take the mean over single packets, such as "
-    "fluidcc.Reno for AIMD and fluidcc.CUBICFluid for CUBIC, or law.averaged(intensity=x_tau * pi "
-    "/ packet) of a law that jumps at losses alone"
+    "little it is, and that is nearly always{}: let it hear of single packets, by losses='random' "
+    "of simulate(), or take their mean, such as fluidcc.Reno for AIMD and fluidcc.CUBICFluid for "
+    "CUBIC"
 )
 _DEAF = (
     "flow {!r} ({}) ignores losses: {:.0%} of what it sent in the later half of the run was "

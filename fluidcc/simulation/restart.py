@@ -246,7 +246,7 @@ class FinalState:
             now, was = _flow(flow, net, self.time), self.about["flows"][name]
             for what, value in now.items():
                 if what != "parameters" and value != was[what]:
-                    told = "is not that of the run in restart"
+                    told = "is not that of the run in restart, or losses= is another"
                     if isinstance(value, float):
                         told = f"is {value:g}, in restart {was[what]:g}"
                     raise InvalidInput(

@@ -22,6 +22,7 @@ from fluidcc.base.errors import (
 )
 from fluidcc.base.progress import Progress
 from fluidcc.base.units import to_si
+from fluidcc.laws.parts import HEARD
 from fluidcc.network.network import Network
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
@@ -29,6 +30,7 @@ from fluidcc.numerics.fluid.entry import resume, solver, start_anew
 from fluidcc.simulation.diagnostics import doubts, foreseen, means
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
+from fluidcc.simulation.losses import heard
 from fluidcc.simulation.restart import FinalState, snapshot
 from fluidcc.simulation.results import dataset
 from fluidcc.simulation.tables import event_of
@@ -57,6 +59,7 @@ def simulate(
     frozen_at: Mapping[str, float] | None = None,
     t_eval: Any = None,
     samples: int = USUAL,
+    losses: str = "ratio",
     seed: int = 0,
     first_step: float | str | None = None,
     max_step: float | str = math.inf,
@@ -88,8 +91,14 @@ def simulate(
     samples : int
         Number of samples, 10^7 at most. All variables together may be 2^28 numbers, which are 2
         GiB.
+    losses : {"ratio", "mean", "packets", "random"}
+        When laws that jump at losses or marks (``Jump(on=...)``, such as `fluidcc.AIMD` and
+        `fluidcc.CUBIC`) hear of one: at any ratio above 0; in the mean over chance, at most once
+        in the refractory time, which makes them smooth; when a whole packet of the flow is lost
+        or marked; at random, each packet with that chance, drawn by `seed`. The last is nearest to
+        packets where many flows meet at a full buffer, and what random losses do to one flow.
     seed : int
-        Seed of the random generator of modulated flows.
+        Seed of the random generators of modulated flows and of losses, one for each flow.
     first_step, max_step : float, optional
         Bounds of the step size [s]. Set `max_step` if a law depends on time explicitly while its
         state is at a bound; the step control does not see such terms. At most 10^8 steps.
@@ -168,6 +177,8 @@ def simulate(
     flag(progress, "progress", unset=True)
     seed = whole(seed, "seed")
     stop = _positive(until, "until")
+    if choice(losses, "losses", HEARD) != HEARD[0]:
+        net = heard(net, losses, seed)
     before = None if restart is None else FinalState.of(restart)
     since = 0.0 if before is None else before.time
     times = _sample_times(t_eval, samples, since, stop)
@@ -193,6 +204,7 @@ def simulate(
         "rtol": rtol,
         "atol": atol,
         "delays": delays,
+        "losses": losses,
         "seed": seed,
         "engine": "fused" if address else "array",
     }

@@ -60,9 +60,7 @@ def binomial(
         lower={state: least},
         initial={state: start},
         jumps=(
-            Jump(
-                when=pi, reset={state: state - down * unit * (state / unit) ** l}, refractory=every
-            ),
+            Jump(on=pi, reset={state: state - down * unit * (state / unit) ** l}, refractory=every),
         ),
         ref=ref,
         about=about,
@@ -112,7 +110,7 @@ def clocked(
     """
     return window(
         name, up * w**-k * (1 - pi) * acked / w, params=params, units=dict.fromkeys(params, "1"),
-        jumps=(Jump(when=pi, reset={w: w - down * w**l}, refractory=RTT),), ref=ref, about=about,
+        jumps=(Jump(on=pi, reset={w: w - down * w**l}, refractory=RTT),), ref=ref, about=about,
         meaning=meaning, limits={down: 1} if l == 1 else {},
     )  # fmt: skip
 
@@ -174,7 +172,7 @@ ISCC = binomial(
 AIPD = extended(
     AIAD,
     "AIPD",
-    jumps=(Jump(when=pi, reset={W: W - beta * pi * W}, refractory=RTT),),
+    jumps=(Jump(on=pi, reset={W: W - beta * pi * W}, refractory=RTT),),
     ref=f"Lee, Kim and Bharghavan 2001, cited in {PAPER}",
     about="Additive increase, and a decrease in proportion to the loss ratio.",
     meaning={alpha: "increase a round trip", beta: "decrease for a loss ratio of 1"},

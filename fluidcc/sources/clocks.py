@@ -41,7 +41,7 @@ from sympy import Float, Heaviside, Max, Min, Symbol
 from fluidcc.laws import Jump, Tick
 from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, positive, x_tau
 
-__all__ = ["F", "ack_clock", "acked", "neutral_clock", "w"]
+__all__ = ["F", "ack_clock", "acked", "neutral_clock", "told", "w"]
 
 w = nonnegative("w")  # congestion window [packet]
 F = nonnegative("F")  # in flight: sent, and not yet known to have arrived or been lost [packet]
@@ -64,7 +64,7 @@ def _told(name: str, most: str) -> Let:
 # Acknowledgements that clock a window are fifty times as many as were sent at most. What is in
 # flight is told of five hundred times as many: where all flows pause it is counted too high by some
 # parts in a thousand.
-acked, _all, exactly = _told("acked", "0.02"), _told("told", "0.002"), _told("acked", "1e-5")
+acked, told, exactly = _told("acked", "0.02"), _told("told", "0.002"), _told("acked", "1e-5")
 _ONE = Float("1e-6")  # of a share that is as good as 1
 
 MEANING = {
@@ -130,7 +130,7 @@ def ack_clock(
         jumps = (*jumps, Jump(when=(1 - free) * (w - F), reset={r: 1}))
         ticks = tuple(replace(tick, update=put(tick.update)) for tick in ticks)
     sent = Let(r"\mathrm{sent}", sent if rate is None else Min(sent, rate))
-    states[F] = sent - _all
+    states[F] = sent - told
     return sent, jumps, ticks
 
 

@@ -78,7 +78,7 @@ CUBIC = window(
     acked / w * Max(_cubic, W_est - w),
     flow={T: 1, W_max: 0, W_est: acked / w * _friendly, w_prior: 0},
     initial={T: 0, W_max: w, W_est: w, w_prior: w},
-    jumps=[Jump(when=pi, reset=_cut, refractory=RTT)],
+    jumps=[Jump(on=pi, reset=_cut, refractory=RTT)],
     params={C: 0.4, beta: 0.7},
     units={C: "packet/s^3", beta: "1", T: "s", W_max: "packet", W_est: "packet", w_prior: "packet"},
     limits={beta: 1},

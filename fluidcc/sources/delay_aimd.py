@@ -128,7 +128,8 @@ def _law(
         limits={s: 1 for s in (probe, gamma, cap, beta_max) if s in params},
         jumps=(
             *jumps,
-            *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, *on_loss)),
+            *(Jump(when=f, reset=cut, refractory=hold * RTT) for f in on_delay),
+            *(Jump(on=f, reset=cut, refractory=hold * RTT) for f in on_loss),
         ),
         ref=ref,
         about=about,

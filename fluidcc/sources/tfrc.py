@@ -55,7 +55,7 @@ TFRC = Source(
     # a loss event: losses within a round trip are one
     jumps=(
         Jump(
-            when=pi,
+            on=pi,
             reset={s0: 0, I[0]: s0, **dict(zip(I[1:], I[:-1], strict=True))},
             refractory=RTT,
         ),

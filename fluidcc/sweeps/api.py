@@ -13,6 +13,7 @@ import numpy as np
 from fluidcc.base.arguments import choice, explained, shown, whole
 from fluidcc.base.errors import InvalidCall, InvalidInput, Unsupported, warn
 from fluidcc.base.units import to_si
+from fluidcc.laws.parts import HEARD
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import ask_for_units, without_unit
@@ -98,9 +99,10 @@ def sweep(
     window : pair, optional
         Span [s] of which the statistics are; by default the whole run.
     **options
-        Of `fluidcc.simulate`: rtol, atol, delays, frozen_at, samples, seed, max_step, engine. The
-        engine ``"auto"`` is ``"fused"`` on grids of 2000 points and more of a network that is small
-        enough, where neither laws nor numbers of flows are swept, and ``"array"`` on all others.
+        Of `fluidcc.simulate`: rtol, atol, delays, frozen_at, samples, losses, seed, max_step,
+        engine. The engine ``"auto"`` is ``"fused"`` on grids of 2000 points and more of a network
+        that is small enough, where neither laws nor numbers of flows are swept, and ``"array"`` on
+        all others.
 
     Returns
     -------
@@ -308,6 +310,7 @@ def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
     _check_tolerance(used["rtol"], used["atol"])
     _sample_times(None, used["samples"], 0.0, 1.0)
     choice(used["engine"], "engine", ("auto", "array", "fused"))
+    choice(used["losses"], "losses", HEARD)
     whole(used["seed"], "seed")
     for name in ("first_step", "max_step"):
         if name in options:
