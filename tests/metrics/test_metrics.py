@@ -190,7 +190,7 @@ def test_loss_weighs_by_what_was_sent() -> None:
     result = xr.Dataset({"rate": ramp(), "loss": ratio, "rtt": xr.full_like(ratio, 0.1)})
     out = metrics.loss(result, 5.0, 10.0)
     np.testing.assert_allclose(out, [0.1, 0.2], rtol=1e-14)
-    t = np.arange(0, 10.001, 0.001)  # half of what is heard from 5 to 7 s was sent at twice the rate
+    t = np.arange(0, 10.001, 0.001)  # part of what is heard from 5 to 7 s left at twice the rate
     halves = {"rate": 2.0 - (t > 4), "loss": 0.1 * ((t >= 5) & (t < 7)), "rtt": 2 + 0 * t}
     cut = xr.Dataset({k: (("time", "flow"), v[:, None]) for k, v in halves.items()}, {"time": t})
     np.testing.assert_allclose(metrics.loss(cut, 5, 9), [0.1 * 3 / 5], rtol=2e-3)
