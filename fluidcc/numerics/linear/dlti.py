@@ -640,14 +640,34 @@ class DelayLTI:
         return self * bank
 
     def select(self, outputs: Pick = None, inputs: Pick = None) -> DelayLTI:
-        """The block between some inputs and some outputs, by name or number."""
-        i, o = indices(inputs, self.inputs, "input"), indices(outputs, self.outputs, "output")
-        return self.connect(
-            np.zeros((self.n_inputs, self.n_outputs)),
+        """The block between some inputs and some outputs, by name or number; states are outputs, too,
+        by name.
+
+        Examples
+        --------
+        How the queueing delay of four flows answers marks, the plant of a queue's controller: one
+        mark more in a thousand packets makes it 6 ms less.
+
+        >>> import fluidcc as fc
+        >>> link = {"law": fc.PI2, "capacity": "10 Mbit/s"}
+        >>> loop = fc.linearize(fc.dumbbell([fc.Reno] * 4, link, rtt="50 ms"), "marks")
+        >>> plant = loop.select("bottleneck.q")
+        >>> (plant.step([0, 60])[0, 0] * 1e-3).round(4)
+        array([ 0.    , -0.0063])
+        """
+        p, seen = self.n_outputs, [k for k, z in enumerate(self.states) if z not in self.outputs]
+        known = (*self.outputs, *(self.states[k] for k in seen))
+        i = indices(inputs, self.inputs, "input")
+        o = indices(self.outputs if outputs is None else outputs, known, "output or state")
+        C = np.vstack([self.C[:p], np.eye(self.n_states)[seen], self.C[p:]])
+        D = np.vstack([self.D[:p], np.zeros((len(seen), self.D.shape[1])), self.D[p:]])
+        names = {"states": self.states, "inputs": self.inputs, "outputs": known}
+        return DelayLTI(self.A, self.B, C, D, delays=self.delays, **names).connect(
+            np.zeros((self.n_inputs, len(known))),
             np.eye(self.n_inputs)[:, i],
-            np.eye(self.n_outputs)[o],
+            np.eye(len(known))[o],
             inputs=[self.inputs[j] for j in i],
-            outputs=[self.outputs[j] for j in o],
+            outputs=[known[j] for j in o],
         )
 
     def _at_delays(self) -> DelayLTI:

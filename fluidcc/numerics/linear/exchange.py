@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import matrix_balance
 
 from fluidcc.base.arguments import numbers, shown, whole
 from fluidcc.base.errors import InvalidInput
@@ -58,9 +59,19 @@ def to_control(system: Any, omega: ArrayLike | None, pade: int | None) -> Any:
     if omega is not None:
         grid = np.atleast_1d(np.asarray(omega, float))
         return control.frd(system.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
-    block = control.ss(system.A, system.B, system.C, system.D)
+    A, B, C, D = (np.array(getattr(system, name)) for name in "ABCD")
     if pade is None or not len(system.delays):
-        return control.ss(block, **names)
+        return control.ss(A, B, C, D, **names)
+    # bit/s stand beside ratios: in units of their own the delayed signals close a loop in which
+    # `lft` can tell a zero
+    n = len(system.delays)
+    with np.errstate(invalid="ignore"):  # of a permutation that there is none of
+        _, (units, _) = matrix_balance(D[-n:, -n:], permute=False, separate=True)
+    for into in (B, D):
+        into[:, -n:] *= units
+    for out in (C, D):
+        out[-n:] /= units[:, None]
+    block = control.ss(A, B, C, D)
     filters = control.append(*(_pade(float(lag), pade) for lag in system.delays))
     return control.ss(block.lft(filters), **names)
 

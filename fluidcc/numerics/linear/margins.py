@@ -123,9 +123,10 @@ class Margins(InTable):
     crossovers: Floats
 
     _shown = (
-        "verdict", "unstable", "gain", "gain_down", "gain_nearest", "phase_lag [deg]",
-        "phase_lead [deg]", "delay [s]", "modulus", "ms", "mt", "crossover [rad/s]",
-        "phase_crossover [rad/s]", "delay_crossover [rad/s]", "modulus_frequency [rad/s]",
+        "verdict", "unstable", "gain", "gain_down", "gain_above", "phase_crossover [rad/s]",
+        "gain_below", "phase_crossover_down [rad/s]", "phase_lag [deg]", "phase_lead [deg]",
+        "crossover [rad/s]", "delay [s]", "delay_crossover [rad/s]", "modulus", "ms", "mt",
+        "modulus_frequency [rad/s]",
     )  # fmt: skip
 
     @property

@@ -37,6 +37,10 @@ def test_a_network_goes_to_python_control_and_its_blocks_join_ours() -> None:
     loop = fc.linearize(fc.dumbbell([fc.Reno], link, rtt="60 ms"))  # its ports are "link.mark"
     data = loop.to_control(omega=OMEGA)
     assert np.reshape(data.frdata, -1) == pytest.approx(loop.frequency_response(OMEGA).ravel())
+    queue, omega = loop.select("bottleneck.q"), 3.0
+    wanted = loop(1j * omega)[0, 0] / (1j * omega) / 10e6
+    for one in (queue(1j * omega)[0, 0], queue.to_control(pade=6)(1j * omega)):
+        assert one == pytest.approx(wanted, rel=1e-9)
     lead, lag = control.tf([1, 2], [1, 5]), transfer([1], [1, 1], 0.2)
     assert (lag * lead)(1j) == pytest.approx(lag(1j) * lead(1j))
     assert (lag - lead)(1j) == pytest.approx(lag(1j) - lead(1j))
