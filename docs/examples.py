@@ -132,6 +132,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "AdaptiveGCC": E(link=SLOW, asks="means"),
         "NADA": E(more=LATER, link=SLOW),
         "NADA8698": E(more=LATER, link=SLOW, asks="means"),
+        "SCReAM": E(more=LATER, link=PI2.replace("PI2", 'PI2(target="5 ms")'), until="120 s"),
         "TFRC": E(until="120 s"),
         "TFRCFluid": E(link=RED, asks="equilibrium means"),
         "SlowStartTFRC": E(more=LATER, link=RED, asks="means"),

@@ -17,7 +17,7 @@ SEARCHES = {
     "made/models/BBRv1": ["BBR", "BBR version 1"], "made/models/BBRv3": ["BBR version 3"],
     "made/models/Copa": ["Copa"], "made/models/CUBIC": ["CUBIC"], "made/models/DCQCN": ["DCQCN"],
     "made/models/DCTCP": ["DCTCP", "Data Center TCP"], "made/models/RED": ["RED"],
-    "questions/tcp": ["TCP and RED"],
+    "made/models/SCReAM": ["SCReAM"], "questions/tcp": ["TCP and RED"],
     "questions/aqm": ["RED, PI and drop-tail", "AQM"], "questions/parking_lot": ["parking lot"],
     "questions/queueing_delay": ["queueing delay"], "questions/random_loss": ["random loss"],
     "questions/buffer_size": ["buffer size"], "questions/transfer": ["flow completion time"],

@@ -41,6 +41,7 @@ _FILES = {
     "rcp": ("RCP",),
     "reno": ("AIMD", "Reno", "StaticAIMD", "StaticReno"),
     "sampled": ("SampledLDCC",),
+    "scream": ("SCReAM",),
     "tfrc": ("SlowStartTFRC", "TFRC", "TFRCFluid"),
     "timely": ("PatchedTIMELY", "TIMELY"),
     "traffic": ("CBR", "OnOff", "Poisson"),
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and 
     from fluidcc.sources.rcp import *
     from fluidcc.sources.reno import *
     from fluidcc.sources.sampled import *
+    from fluidcc.sources.scream import *
     from fluidcc.sources.tfrc import *
     from fluidcc.sources.timely import *
     from fluidcc.sources.traffic import *

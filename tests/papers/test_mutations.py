@@ -28,7 +28,7 @@ from fluidcc.papers.ecf import equations as ecf
 from fluidcc.papers.ecf.common import RTTS, framed, outer_map, starting, steady, two_nodes
 from fluidcc.papers.fast import equations as fast_rules
 from fluidcc.papers.fast.common import FLOWS, plateaus
-from fluidcc.papers.internet import bbr, copa, queues, rdma, windows
+from fluidcc.papers.internet import bbr, copa, queues, rdma, scream, windows
 from fluidcc.papers.ldcc import coexistence, law, passivity, regimes, runs, stability
 from fluidcc.papers.ldcc.coexistence import settled
 from fluidcc.papers.ldcc.common import T, at_time, beta, eta, run, w, x
@@ -693,6 +693,11 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("internet.copa_empties", {"_between": lambda *_, **__: np.array([0.3])}, "differs"),
     ("internet.copa_competes", {"AIMD": copa.Copa}, "differs"),
     ("internet.copa_among_itself", {"Copa": copa.CALM}, AS_PRINTED),
+    ("internet.scream_once_a_round_trip", {"LONG": 0.025}, AS_PRINTED),
+    ("internet.scream_slowest_growth", {"SCReAM": scream.SCReAM(near=0.1)}, AS_PRINTED),
+    ("internet.scream_two_marks", {"_resting": lambda *_: (0, [2.0])}, AS_PRINTED),
+    ("internet.scream_round_trips", {"SCReAM": scream.Prague}, AS_PRINTED),
+    ("internet.scream_beside_prague", {"SCReAM": scream.Prague}, "differs"),
     ("internet.threshold", {"_swing": lambda s: (s / 2) ** 0.5}, AS_PRINTED),
     ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
     ("ecf.inner_drops", averages("loss", (9e-3, 9e-3, 9e-3)), "differs"),

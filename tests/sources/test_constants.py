@@ -94,6 +94,9 @@ PARAMETERS = {
     "Reno": f"{TCP}, {ACKS}",
     "SQRT": f"{BINOMIAL}, {ACKS}",
     "SampledLDCC": f"{LDCC}, T_s 0.1 s",
+    "SCReAM": "T 0.025 s, T_alpha 0.01 s, up 0.125 1, down 0.0078125 1, g_v 0.25 1, beta 0.7 1, "
+    "mul 0.02 1, rounds 100 1, target 0.06 s, near 0.25 1, scale 8 1, scl_min 0.1 1, slack 1.2 1, "
+    "overhead 0.02 1, few 0.1 1",  # draft-ietf-ccwg-rfc8298bis-screamv2-01, 4.2 and 4.4
     "ScalableSource": "alpha 1 s, M 1 1, x_max 1e+07 bit/s",
     "ScalableTCP": "a 0.01 packet, b 0.125 1",  # CCR 2003
     "SlowStartAIMD": f"{DELAY_AIMD}pace 0 1, burst 0.001 1, trickle 0.01 1",
