@@ -640,8 +640,8 @@ class DelayLTI:
         return self * bank
 
     def select(self, outputs: Pick = None, inputs: Pick = None) -> DelayLTI:
-        """The block between some inputs and some outputs, by name or number; states are outputs, too,
-        by name.
+        """The block between some inputs and some outputs, by name or number; states are outputs,
+        too, by name.
 
         Examples
         --------
