@@ -111,7 +111,9 @@ class OperatingPoint:
     flow_groups: tuple[LawGroup, ...]
     link_groups: tuple[LawGroup, ...]
     links: tuple[LinkSpec, ...]
-    constant: tuple[tuple[tuple[int, ...], Any], ...]  # route and rate of what does not listen
+    # route and rate of what does not listen, and whether it can be marked
+    constant: tuple[tuple[tuple[int, ...], Any, bool], ...]
+    mixed: tuple[bool, ...]  # see `Wired.mixed`
     mode: NDArray[np.intp]  # (L,)
     least: NDArray[np.intp]  # (K,): the link of its route that offers least, -1 without one
     z: list[Any]
@@ -127,7 +129,7 @@ class OperatingPoint:
     q_max: Any  # (L,) [s]
     q: Any  # queueing delay (L,) [s]
     x: Any  # rate of one flow of each class (K,) [bit/s]
-    y: Any  # arrival rate (L,) [bit/s]
+    y: Any  # arrival rate (L,), of a mixed one without what it drops in place of marks [bit/s]
     delays: str = "fifo"  # how they are taken, "fifo" or "frozen": see `fluidcc.linearize`
     rows: Any = ()  # of points: which ones of a sweep
 
@@ -137,7 +139,7 @@ class OperatingPoint:
             return self
         numbers = {k: [a[..., pick] for a in getattr(self, k)] for k in LISTS}
         numbers |= {k: getattr(self, k)[..., pick] for k in (*NUMBERS, "rows")}
-        constant = tuple((route, rate[pick]) for route, rate in self.constant)
+        constant = tuple((route, rate[pick], able) for route, rate, able in self.constant)
         return self.changed(constant=constant, **numbers)
 
     def with_classes(self, classes: tuple[FlowClass, ...], of: Any) -> OperatingPoint:
@@ -223,15 +225,25 @@ def loss(point: OperatingPoint, drop: Any = None) -> Any:
     return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), early)
 
 
-def passed(point: OperatingPoint, route: tuple[int, ...], lost: Any = None) -> list[Any]:
-    """Share of a flow that arrives at each hop of its route; `lost` is the loss ratio of each
-    link, where known.
+def passed(
+    point: OperatingPoint, route: tuple[int, ...], able: bool, lost: Any = None
+) -> list[Any]:
+    """Share of a flow, which is `able` to be marked or not, that arrives at each hop of its route;
+    `lost` is the loss ratio of each link, where known.
     """
     lost = loss(point) if lost is None else lost
-    found: list[Any] = [1.0]
-    for l in route[:-1]:
-        found.append(found[-1] * (1 - lost[l]))
+    found, share, mark = list[Any](), 1.0, link_outputs(point)["mark"]
+    for l in route:
+        found.append(share * (1 - mark[l] * (point.mixed[l] and not able)))
+        share = found[-1] * (1 - lost[l])
     return found
+
+
+def survives(point: OperatingPoint, f: FlowClass, lost: Any) -> tuple[Any, Any]:
+    """Share of a class that is not lost on its path, and of that not marked."""
+    mark, able = link_outputs(point)["mark"], f.spec.ecn
+    kept = passed(point, f.route, able, lost)[-1] * (1 - lost[f.route[-1]])
+    return kept, np.prod([1 - mark[l] * (able or not point.mixed[l]) for l in f.route], axis=0)
 
 
 class Side(NamedTuple):
@@ -274,7 +286,7 @@ def link_inputs(point: OperatingPoint) -> Any:
     """(inputs, L) in the order of ``Link.inputs``."""
     zero = np.zeros_like(point.c)
     crossed = np.zeros(len(point.c), bool)
-    for route in (*(f.route for f in point.classes), *(route for route, _ in point.constant)):
+    for route in (*(f.route for f in point.classes), *(r for r, *_ in point.constant)):
         crossed[list(route)] = True
     # Nobody hears a link that nobody crosses; half its capacity keeps its law from dividing by
     # zero.
@@ -322,12 +334,12 @@ def flow_inputs(point: OperatingPoint) -> Any:
     out, wait = link_outputs(point), point.delay + point.q
     lost = loss(point, out["drop"])
     K, zero = len(point.classes), np.zeros_like(point.x)
-    kept, unmarked = 1 - lost, 1 - out["mark"]
+    kept, unmarked = np.array([survives(point, f, lost) for f in point.classes]).swapaxes(0, 1)
     known = {
         e: point.access + _along(point, lambda l: wait[l], K),
         edot: zero,
         **{
-            ratio: 1 - np.array([np.prod(share[list(f.route)], axis=0) for f in point.classes])
+            ratio: 1 - share
             for ratio, share in zip(RATIOS, (kept, unmarked, kept * unmarked), strict=True)
         },
         price: _along(point, lambda l: out["price"][l], K),
@@ -350,9 +362,11 @@ def arrivals(point: OperatingPoint) -> Any:
     [bit/s].
     """
     total, lost = np.zeros_like(point.y + point.x.sum()), loss(point)
-    streams = [(f.route, point.count[k] * point.x[k]) for k, f in enumerate(point.classes)]
-    for route, rate in [*streams, *point.constant]:
-        for l, share in zip(route, passed(point, route, lost), strict=True):
+    streams = [
+        (f.route, point.count[k] * point.x[k], f.spec.ecn) for k, f in enumerate(point.classes)
+    ]
+    for route, rate, able in [*streams, *point.constant]:
+        for l, share in zip(route, passed(point, route, able, lost), strict=True):
             total[l] = total[l] + rate * share
     return total
 
@@ -475,9 +489,11 @@ def _everywhere(rest: Equilibria) -> OperatingPoint:
     """All points, with a class for each row of flows that listens; not yet on a branch."""
     wired = rest.wired
     net, links = held(wired.net), [wired.link(l) for l in range(len(wired.links))]
-    rate, arrival, queue = (
-        np.asarray(rest.array(name), float).T for name in ("rate", "arrival_rate", "queueing_delay")
+    rate, arrival, admitted, queue = (
+        np.asarray(rest.array(name), float).T
+        for name in ("rate", "arrival_rate", "admitted_rate", "queueing_delay")
     )
+    arrival = np.where(np.array(wired.mixed)[:, None], admitted, arrival)
     rate = rate[[wired.place[names[0]] for names in wired.kinds]]
     kinds = [k for k, constant in enumerate(wired.rates) if constant is None]
     others = [k for k, f in enumerate(wired.flows) if k not in kinds and is_on(f, wired.at)]
@@ -498,8 +514,10 @@ def _everywhere(rest: Equilibria) -> OperatingPoint:
         net, wired.given, wired.at, None,
         tuple(FlowClass(wired.kinds[k], f, wired.routes[k])
               for k, f in zip(kinds, specs, strict=True)),
-        (), (), wired.links, tuple((wired.routes[k], wired.many[k] * rate[k]) for k in others),
-        np.array([], int), np.full(len(kinds), -1), z=states(specs), p=parameters(specs, flows),
+        (), (), wired.links,
+        tuple((wired.routes[k], wired.many[k] * rate[k], wired.flows[k].ecn) for k in others),
+        wired.mixed, np.array([], int), np.full(len(kinds), -1), z=states(specs),
+        p=parameters(specs, flows),
         v=states(wired.links), lp=parameters(wired.links, links), count=None, access=access,
         back=back, packet=size, c=capacity,
         delay=wired.array(wired.given.link(k.name, 1.0)[1] for k in wired.links), q_max=longest,
@@ -516,7 +534,8 @@ def _leaders(every: OperatingPoint, classes: Sequence[FlowClass]) -> Any:
         return np.array([of.index(i) for i in of])[:, None] + 0 * first
     members: dict[Any, list[int]] = {}
     for k, f in enumerate(every.classes):
-        members.setdefault((f.spec.law.structure, f.spec.law.name, f.route), []).append(k)
+        key = f.spec.law.structure, f.spec.law.name, f.route, f.spec.ecn
+        members.setdefault(key, []).append(k)
     for own in (np.array(same) for same in members.values() if len(same) > 1):
         exact = np.array(
             [[every.access[k], every.back[k], every.packet[k], *every.p[k]] for k in own]
@@ -753,7 +772,12 @@ def _refuse_frozen_loss(point: OperatingPoint) -> None:
     """The frozen form does not thin what comes after a loss, so that its equilibrium would be
     another one.
     """
-    routes: Any = [*(f.route for f in point.classes), *(route for route, _ in point.constant)]
+    if any(point.mixed):
+        raise Unsupported(
+            f"link {point.links[point.mixed.index(True)].name!r} drops of flows with ecn=False "
+            "what it marks of others, which the frozen form (8) does not know; use delays='fifo'"
+        )
+    routes: Any = [*(f.route for f in point.classes), *(route for route, *_ in point.constant)]
     lossy = {int(l) for l in np.flatnonzero(loss(point) > 0)}
     for route in routes:
         if lossy & set(route[:-1]):

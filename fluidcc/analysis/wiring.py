@@ -8,6 +8,8 @@ capacity:
 - a link that drops at a ratio d lets y (1 - d) into its queue: dq' = ((1 - d) dy - y dd)/c, dpi =
   dd, and past an empty queue da (1 - d) - a dd goes on; of a full one the loss is the same,
   whatever was dropped before;
+- one that marks some flows at a ratio p and drops of others is offered a (1 - p) of these: da (1 -
+  p) - a dp, and they hear p as a loss;
 - what leaves a busy or full queue of delay q is a' = (c/y) da(t - q) - (a c/y^2) dy(t - q): first
   in, first out;
 - what a source hears at t of hop h it hears at the constant lag b_h. The lag's own changes multiply
@@ -42,6 +44,7 @@ from fluidcc.analysis.point import (
     own_states,
     passed,
     route_lags,
+    survives,
 )
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.wiring import Entries, beside
@@ -288,16 +291,19 @@ class _Wiring:
         row: Row = {}
         for k, f in enumerate(self.point.classes):
             if l in f.route:
-                self._stream(
-                    row, f.route, f.route.index(l), self.point.count[k] * self.point.x[k], k
-                )
-        for s, (route, rate) in enumerate(self.point.constant):
+                rate = self.point.count[k] * self.point.x[k]
+                self._stream(row, f.route, f.route.index(l), rate, f.spec.ecn, k)
+        for route, rate, able in self.point.constant:
             if l in route:
-                self._stream(row, route, route.index(l), rate, -1 - s)
+                self._stream(row, route, route.index(l), rate, able, -1)
         return row
 
-    def _stream(self, row: Row, route: tuple[int, ...], h: int, rate: Any, k: int) -> None:
-        """Add what a class (k >= 0) or a constant flow brings to hop h."""
+    def _stream(
+        self, row: Row, route: tuple[int, ...], h: int, rate: Any, able: bool, k: int
+    ) -> None:
+        """Add what a class (k >= 0) or a constant flow, `able` to be marked or not, brings to hop
+        h.
+        """
         point, l = self.point, route[h]
         lag = (
             self.lag.forward[k] if k >= 0 else route_lags(point, route, 0.0)
@@ -308,9 +314,13 @@ class _Wiring:
             return
         if h and point.mode[route[h - 1]] != PASS and self.trunk.get(route[h - 1]) == l:
             return  # all that leaves that link comes here: its capacity, whoever sent it
-        kept = passed(point, route, self.loss)[h]
+        kept = passed(point, route, able, self.loss)[h]
         if k >= 0:
             _add(row, self.read("x", k, lag[h]), point.count[k] * kept)
+        for j in range(h + 1):
+            if point.mixed[route[j]] and not able:
+                factor = -rate * kept / (1 - self.out["mark"][route[j]])
+                _add(row, self.read("mark", route[j], lag[h] - lag[j]), factor)
         for j in range(h):
             if point.mode[route[j]] != PASS:
                 factor = -rate * kept / point.y[route[j]]
@@ -321,9 +331,12 @@ class _Wiring:
 
     @cached_property
     def trunk(self) -> dict[int, int]:
-        """Of each link whose flows all go on to the same next one, that one."""
-        streams = (*(f.route for f in self.point.classes), *(r for r, _ in self.point.constant))
-        return trunks_of(streams)
+        """Of each link whose flows all go on to the same next one, that one, if it treats them
+        alike.
+        """
+        streams = (*(f.route for f in self.point.classes), *(r for r, *_ in self.point.constant))
+        found = trunks_of(streams)
+        return {l: after for l, after in found.items() if not self.point.mixed[after]}
 
     def _sends(self, l: int, name: str) -> bool:
         """Whether a link has a signal; what a full buffer loses, or an early drop, is a "loss"."""
@@ -363,10 +376,7 @@ class _Wiring:
         point, f = self.point, self.point.classes[k]
         by_e, by_edot, by_loss, by_mark, by_pi, by_price, by_offer, by_own = by
         if heard := any(map(_matters, (by_loss, by_mark, by_pi))):
-            kept, unmarked = (
-                np.prod([1 - ratio[l] for l in f.route], axis=0)
-                for ratio in (self.loss, self.out["mark"])
-            )
+            kept, unmarked = survives(point, f, self.loss)
             by_loss = kept * (by_loss + unmarked * by_pi)
             by_mark = unmarked * (by_mark + kept * by_pi)
         told = self.loop == "marks" and self.only in (None, k)
@@ -379,7 +389,8 @@ class _Wiring:
             sent = {"price": by_price}
             if heard:
                 sent["loss"] = by_loss / (1 - self.loss[l])
-                sent["mark"] = by_mark / (1 - self.out["mark"][l])
+                spared = point.mixed[l] and not f.spec.ecn
+                sent["mark"] = (by_loss if spared else by_mark) / (1 - self.out["mark"][l])
             for name, factor in sent.items():
                 if not self._sends(l, name):
                     continue

@@ -174,7 +174,7 @@ def _refuse_thinned(point: OperatingPoint, kinds: dict[int, Any]) -> None:
     that F is no R G R^T.
     """
     for f in point.classes:
-        share = passed(point, f.route)
+        share = passed(point, f.route, f.spec.ecn)
         for h, l in enumerate(f.route):
             if l in kinds and share[h] < 1:
                 lossy = next(
@@ -204,7 +204,7 @@ def _kinds(point: OperatingPoint) -> dict[int, tuple[str, bool, float]]:
                 f"link {point.links[g.members[0]].name!r} offers a rate, past the queues, of which "
                 "a flow hears the least alone; fluidcc.stability is exact there too"
             )
-        if "drop" in g.law.out:
+        if "drop" in g.law.out or any(point.mixed[l] for l in g.members):
             raise Unsupported(
                 f"link {point.links[g.members[0]].name!r} drops before its queue, beyond an "
                 "integral"

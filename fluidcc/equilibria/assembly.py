@@ -173,6 +173,10 @@ def _shape(wired: Wired, laws: list[Any], link_laws: list[Any]) -> Shape:
     known_first = [*([3] * len(laws)), *([2] * len(link_laws))]  # as `_Columns` puts them
     return Shape(
         routes=wired.routes,
+        spared=tuple(
+            tuple(wired.mixed[l] and not f.ecn for l in route)
+            for f, route in zip(wired.flows, wired.routes, strict=True)
+        ),
         law=(*flow_tapes, *link_tapes),
         states=tuple(len(own_states(law)) if law else 0 for law in every),
         par=tuple(

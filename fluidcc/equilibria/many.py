@@ -5,10 +5,10 @@ numbers. `fluidcc.equilibrium` is that of one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from fluidcc.base.errors import FluidccError
 from fluidcc.equilibria.assembly import Assembled, assemble, switches
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
+from fluidcc.laws.early_loss import refuse_arrivals
 from fluidcc.laws.linear import standing
 from fluidcc.laws.parts import hears_ratios
 from fluidcc.laws.steady import (
@@ -32,6 +33,7 @@ from fluidcc.laws.steady import (
 from fluidcc.network.network import identical, require_flows, require_network
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.wired import Wired, is_on, moment, own_states
+from fluidcc.numerics.steady.state import Shape
 from fluidcc.symbols import c, e, plain, symbols_of, x_tau
 
 if TYPE_CHECKING:
@@ -330,6 +332,8 @@ def system_of(wired: Wired) -> Assembled:
         net.derived(_law_at_rest, first[f.name]) if is_on(f, at) else None for f in wired.flows
     ]
     links = [_at_rest(link.law, f"link {link.name!r}") for link in wired.links]
+    for link in compress(wired.links, wired.mixed):
+        refuse_arrivals(link.law, f"link {link.name!r}")
     rates = wired.rates
     flows = [law if rate is None else None for law, rate in zip(flows, rates, strict=True)]
     return assemble(wired, (flows, links))
@@ -383,15 +387,17 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
     # marks count as losses for flows that use neither signal
     laws = (law or f.law for law, f in zip(system.laws[0], system.wired.flows, strict=True))
     deaf = np.array([not hears_ratios(law) for law in laws])
-    arrival = system.arrivals(u)
+    lost, marked, spared = _on_paths(S, u, loss, drop, mark)
+    arrival = system.arrivals(u) + spared
+    drop = drop + spared / np.maximum(arrival, 1e-300)
     admitted = arrival * (1 - drop)
     full = np.array(S.queued) & (system.queues(u) >= N.q_max)
     return {
         "rate": u[:, :F],
         "one_way_delay": e,
         "rtt": e + (N.trip - N.base),
-        "loss": np.where(deaf, pi, _along(S.routes, loss, drop)),
-        "mark": np.where(deaf, 0.0, _along(S.routes, mark)),
+        "loss": np.where(deaf, pi, lost),
+        "mark": np.where(deaf, 0.0, marked),
         "queueing_delay": queue,
         "link_loss": loss,
         "link_drop": drop,
@@ -404,15 +410,19 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
     }
 
 
-def _along(routes: Iterable[tuple[int, ...]], *ratios: Any) -> Any:
-    """The union of ratios (points, links) along routes: array (points, routes)."""
-    paths = []
-    for route in routes:
-        path = np.zeros(len(ratios[0]))
-        for l, ratio in product(route, ratios):
-            path += (1.0 - path) * ratio[:, l]  # small ones keep their digits
-        paths.append(path)
-    return np.stack(paths, axis=1)
+def _on_paths(S: Shape, u: Any, loss: Any, drop: Any, mark: Any) -> Any:
+    """What is lost of each row, and marked of the rest (points, rows); and what links drop of flows
+    in place of marking (points, links) [bit/s].
+    """
+    paths, dropped = np.zeros((2, len(u), S.flows)), np.zeros_like(mark)
+    for k, (route, spared) in enumerate(zip(S.routes, S.spared, strict=True)):
+        lost, marked = paths[:, :, k]
+        for l, spares in zip(route, spared, strict=True):
+            if spares:
+                dropped[:, l] += S.many[k] * u[:, k] * (1.0 - lost) * mark[:, l]
+            for of, ratio in ((lost if spares else marked, mark), (lost, loss), (lost, drop)):
+                of += (1.0 - of) * ratio[:, l]  # small ones keep their digits
+    return (*paths, dropped)
 
 
 def states_of(system: Assembled, u: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

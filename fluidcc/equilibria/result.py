@@ -329,4 +329,7 @@ def _of_flow(eq: Equilibrium, net: Network, name: str) -> dict[Any, float]:
 def _of_link(eq: Equilibrium, net: Network, name: str) -> dict[Any, float]:
     l, link = net.link_names.index(name), net.links[name]
     capacity = capacity_at(link, eq.at)
-    return {y: float(eq.array("arrival_rate")[l]), c: capacity, q_max: link.buffer / capacity}
+    comes = (
+        "arrival_rate" if "drop" in link.law.out else "admitted_rate"
+    )  # without ECN some is lost
+    return {y: float(eq.array(comes)[l]), c: capacity, q_max: link.buffer / capacity}

@@ -9,7 +9,7 @@ from sympy import Expr, Heaviside, Symbol
 
 from fluidcc.base.errors import LawError, Unsupported
 from fluidcc.laws.law import Link, extended
-from fluidcc.symbols import c, no_ecn, nonnegative, plain, unfold, y
+from fluidcc.symbols import c, no_ecn, nonnegative, plain, symbols_of, unfold, y
 
 loss = nonnegative("loss")
 
@@ -50,6 +50,20 @@ def sparing(law: Link, some: bool, of: str) -> Link:
         return dropping(law, law.name)
     lost = no_ecn * law.out["mark"]
     return replace(law, flow=_left(law, lost), out={**law.out, "drop": lost}, claims={})
+
+
+def refuse_arrivals(law: Link, of: str) -> None:
+    """Refuse a marking law of which some flows cannot be marked, where it could not rest on what is
+    left of these: if it goes by what arrives, other than by its excess over the capacity.
+    """
+    sparing(law, True, of)
+    told = [f for z, f in law.flow.items() if z != law.queue] + [law.out["mark"]]
+    if any(y in symbols_of(f.xreplace({y - c: 0})) for f in told):
+        raise Unsupported(
+            f"{of} ({law.name}) marks data of some flows and drops of those with ecn=False, and "
+            "goes by what arrives in all, of which neither equilibria nor linearisations are made: "
+            "simulate it, or give all its flows ecn=False"
+        )
 
 
 def _left(law: Link, lost: Expr) -> dict[Symbol, Expr]:

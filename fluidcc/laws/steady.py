@@ -33,7 +33,6 @@ from fluidcc.symbols import (
     SOURCE_INPUTS,
     e,
     edot,
-    no_ecn,
     offer_max,
     packet,
     plain,
@@ -199,12 +198,6 @@ def grouped(laws: Sequence[Law]) -> list[list[int]]:
 
 def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
-    if no_ecn in used(law):
-        raise Unsupported(
-            f"{of} ({law.name}) marks data of some flows and drops of those with ecn=False, of "
-            "which neither equilibria nor linearisations are made: simulate it, or give all its "
-            "flows ecn=False"
-        )
     if spoken := _past_the_data(law):
         raise Unsupported(
             f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: "

@@ -8,7 +8,7 @@ the points.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -47,10 +47,12 @@ class Wired:
     Attributes
     ----------
     flows, links : tuple of FlowSpec, LinkSpec
-        Of each row its first flow, and the links: the law of one that marks says what it drops
-        where flows without ECN cross it.
+        Of each row its first flow, and the links: one that marks, and that flows without ECN alone
+        cross, has the law that drops in place of that.
     routes : tuple of tuple of int
         The links of each row.
+    mixed : tuple of bool
+        Which links mark some of their flows, and drop of others, without ECN, before the queue.
     """
 
     def __init__(self, given: Parameters, at: float = math.inf, kinds: Kinds | None = None) -> None:
@@ -58,7 +60,12 @@ class Wired:
         self.given, self.net, self.at = given, net, at
         self.kinds = self._kinds() if kinds is None else kinds
         self.flows: tuple[FlowSpec, ...] = tuple(net.flows[names[0]] for names in self.kinds)
-        self.links: tuple[LinkSpec, ...] = tuple(_by_ecn(net))
+        able = _by_ecn(net)
+        self.mixed = tuple(len(some) == 2 for some in able)
+        self.links: tuple[LinkSpec, ...] = tuple(
+            replace(link, law=sparing(link.law, False, f"link {n!r}")) if some == {False} else link
+            for (n, link), some in zip(net.links.items(), able, strict=True)
+        )
         place = {name: l for l, name in enumerate(net.links)}
         self.routes = tuple(tuple(place[name] for name in f.route) for f in self.flows)
         self._known: dict[Any, dict[Symbol, Any]] = {}
@@ -175,16 +182,14 @@ def _table(net: Network, at: float) -> Wired:
     return Wired(Parameters(net), at)
 
 
-def _by_ecn(net: Network) -> Iterator[LinkSpec]:
-    """The links of a network, of which those that mark drop of flows that cannot be marked."""
+def _by_ecn(net: Network) -> list[set[bool]]:
+    """Of each link that marks whether its flows can be marked: yes, no, or some."""
     able: dict[str, set[bool]] = {name: set() for name in net.links}
     for f in net.flows.values():
         for name in f.route:
-            able[name].add(f.ecn)
-    for name, link in net.links.items():
-        if False in able[name] and "mark" in link.law.out:
-            link = replace(link, law=sparing(link.law, True in able[name], f"link {name!r}"))
-        yield link
+            if "mark" in net.links[name].law.out:
+                able[name].add(f.ecn)
+    return list(able.values())
 
 
 # --- a network at one time ------------------------------------------------------------------------

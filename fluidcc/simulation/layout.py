@@ -13,6 +13,7 @@ from sympy import Pow
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
+from fluidcc.laws.early_loss import sparing
 from fluidcc.laws.kernels import count_switches
 from fluidcc.laws.parts import per_structure, told_apart, used
 from fluidcc.laws.steady import grouped, trackers
@@ -240,7 +241,10 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
         delays.
     """
     at = Layout(Wired.of(net), frozen)
-    at.links = list(at.wired.links)
+    at.links = [
+        replace(link, law=sparing(link.law, True, f"link {link.name!r}")) if mixed else link
+        for link, mixed in zip(at.wired.links, at.wired.mixed, strict=True)
+    ]
     _group_flows(at)
     _group_links(at)
     _classify(at)

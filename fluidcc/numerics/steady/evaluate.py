@@ -138,8 +138,13 @@ def _path(w: SearchState, u: Floats, f: int) -> None:
     lost, marked, either = 0.0, 0.0, 0.0
     w.offer[f], w.least[f] = NO_OFFER, -1
     for h in range(w.hop_start[f], w.hop_start[f + 1]):
-        l = w.hop[h]
+        l, spared = w.hop[h], w.spared[h] == 1
         arrival = w.n_flows + w.n_links + l
+        if spared:
+            share *= 1.0 - w.mark[l]
+            lost += (1.0 - lost) * w.mark[l]
+        else:
+            marked += (1.0 - marked) * w.mark[l]
         w.passing[h] = share
         w.residual[arrival] += u[f] * share
         # At rest this throttle is 1; before, it keeps the queue at the first of several equal links
@@ -154,7 +159,6 @@ def _path(w: SearchState, u: Floats, f: int) -> None:
             either += (1.0 - either) * part
         for part in (w.loss[l], w.drop[l]):
             lost += (1.0 - lost) * part
-        marked += (1.0 - marked) * w.mark[l]
         price += w.link_price[l]
         if w.link_offer[l] < w.offer[f]:
             w.offer[f], w.least[f] = w.link_offer[l], l

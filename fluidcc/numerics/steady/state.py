@@ -74,7 +74,10 @@ class SearchState(NamedArrays):
     price: Floats
     offer: Floats  # the least on its path
     least: Ints  # the link that makes it, -1 where none does
-    passing: Floats  # by hop: share of the flow that reaches it, times how many flows are like it
+    # by hop: share of the flow that its queue is offered, times how many flows are like it; and 1
+    # where its link drops of it, before the queue, what it marks of others
+    passing: Floats
+    spared: Ints
 
     # --- links ------------------------------------------------------------------------------------
     queued: Ints  # 1 where it holds a queue
@@ -141,6 +144,7 @@ class Shape(NamedTuple):
     """
 
     routes: tuple[tuple[int, ...], ...]
+    spared: tuple[tuple[bool, ...], ...]  # by hop: see `SearchState`
     law: tuple[int, ...]  # tape of each flow and link, -1 where a rate is constant
     states: tuple[int, ...]  # how many each of them has
     par: tuple[int, ...]  # how many parameters
@@ -229,6 +233,7 @@ def state_of(S: Shape) -> SearchState:
         n_told=gives[-1], shake=0.0, law=S.law, first=first[:owners], count=k, par_start=par,
         gives=gives[:-1], slopes=gives[:-1] + values, width=width, heard=heard,
         hop_start=_starts([len(route) for route in S.routes]), hop=hops, many=S.many,
+        spared=[spared for hops in S.spared for spared in hops],
         queued=S.queued, hears=S.hears, drops=S.drops, offers=S.offers,
         owner=[*range(owners), *range(F, owners), *np.repeat(range(owners), k)],
         is_rate=[*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(S.states[F:]))],

@@ -160,6 +160,25 @@ def _put_lost(w: SearchState, l: int, factor: float, row: int, M: Any) -> None:
 
 
 @_jit
+def _put_marked(w: SearchState, l: int, factor: float, row: int, M: Any) -> None:
+    """Subtract from a row what a link leaves unmarked less, relatively, by its unknowns."""
+    o = w.n_flows + l
+    _put_told(w, l, w.count[o], factor / max(1.0 - w.mark[l], 1e-300), row, M)
+
+
+@_jit
+def _put_passed(w: SearchState, f: int, h: int, factor: float, row: int, M: Any) -> None:
+    """Subtract from a row what reaches the queue of hop `h` less, relatively, by the links'
+    unknowns.
+    """
+    for g in range(w.hop_start[f], h + 1):
+        if w.spared[g]:
+            _put_marked(w, w.hop[g], factor, row, M)
+        if g < h:
+            _put_lost(w, w.hop[g], factor, row, M)
+
+
+@_jit
 def _put_heard(w: SearchState, f: int, weight: float, by: Floats, row: int, M: Any) -> None:
     """Subtract from a row what a flow's signals contribute, by the links' unknowns.
 
@@ -175,7 +194,7 @@ def _put_heard(w: SearchState, f: int, weight: float, by: Floats, row: int, M: A
         o = w.n_flows + l
         _put(w, o, weight * by[0] * w.queue_slope[l], row, M)
         _put_lost(w, l, by_loss, row, M)
-        _put_told(w, l, w.count[o], by_mark / max(1.0 - w.mark[l], 1e-300), row, M)
+        _put_marked(w, l, by_loss if w.spared[h] else by_mark, row, M)
         _put_told(w, l, w.count[o] + 1, weight * by[2], row, M)
         if l == w.least[f]:
             _put_told(w, l, w.count[o] + 2 + w.drops[l], weight * by[3], row, M)
@@ -225,8 +244,7 @@ def _put_arrivals(w: SearchState, M: Any) -> None:
             else:
                 M[row, -1] += part * reply[0]
                 _put_heard(w, f, part, at(reply, 1), row, M)
-            for g in range(w.hop_start[f], h):
-                _put_lost(w, w.hop[g], -part * w.u[f], row, M)
+            _put_passed(w, f, h, -part * w.u[f], row, M)
 
 
 @_making
@@ -245,8 +263,7 @@ def _back(w: SearchState) -> None:
             if w.hears[w.hop[h]]:
                 continue
             change[0, 0] = w.move[f]
-            for g in range(w.hop_start[f], h):
-                _put_lost(w, w.hop[g], -w.u[f], -1, change)
+            _put_passed(w, f, h, -w.u[f], -1, change)
             w.move[w.n_flows + w.n_links + w.hop[h]] += w.passing[h] * change[0, 0]
 
 
