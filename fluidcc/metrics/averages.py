@@ -321,12 +321,19 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
     share = np.full(rate.shape[1:], np.nan)
     for flow in np.ndindex(share.shape):
         one = (slice(None), *flow)
-        left = np.fmax.accumulate(np.fmax(t - trip[one], t[0]))  # what is heard of left then
-        told = _integral(t, rate[one], left)
-        lost = np.diff(told) * (np.nan_to_num(ratio[one])[1:] + np.nan_to_num(ratio[one])[:-1]) / 2
-        of, to = (np.diff(np.interp([a, b], t, z)) for z in (told, np.cumsum([0.0, *lost])))
-        share[flow] = to[0] / of[0] if of[0] > 0 else np.nan
+        share[flow] = heard(t, rate[one], trip[one], np.nan_to_num(ratio[one]), a, b)
     return reduced(source, share, "time", "loss_ratio", "1")
+
+
+def heard(t: Array, rate: Array, trip: Array, ratio: Array, a: float, b: float) -> float:
+    """Return the mean from a to b of a ratio that a flow hears, weighed by what it had sent a round
+    trip before; NaN of nothing.
+    """
+    left = np.fmax.accumulate(np.fmax(t - trip, t[0]))  # what is heard of left then
+    told = _integral(t, rate, left)
+    part = np.diff(told) * (ratio[1:] + ratio[:-1]) / 2
+    of, to = (np.diff(np.interp([a, b], t, z)) for z in (told, np.cumsum([0.0, *part])))
+    return float(to[0] / of[0]) if of[0] > 0 else math.nan
 
 
 def variable(result: Any, name: str) -> Any:

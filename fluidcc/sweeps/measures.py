@@ -9,9 +9,9 @@
                                       `fluidcc.simulate`: rate, one_way_delay, rtt, loss, mark,
                                       queueing_delay, backlog, arrival_rate, throughput,
                                       utilisation, link_loss, link_drop, link_mark
-``loss_ratio``, ``mark_ratio``        share of what each flow sent that was lost, as
-                                      `fluidcc.metrics.loss` has it, and of the rest that was
-                                      marked
+``loss_ratio``, ``mark_ratio``        share of what each flow sent that was lost, of the data of
+                                      which it hears (`fluidcc.metrics.loss`), and of the rest that
+                                      was marked
 ``share``                             mean rate of each flow over the sum of those of all flows, as
                                       papers on fairness have it: 1/n is an equal one
 ``stable``, ``gain_margin``, ...      a scalar of `fluidcc.stability`: stable, marginal,
@@ -49,6 +49,7 @@ from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.cycles.orbit import limit_cycle
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.equilibria.result import COLUMNS
+from fluidcc.metrics.averages import heard
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
 from fluidcc.simulation.results import VARIABLES as SAMPLED
@@ -239,7 +240,7 @@ class Measure:
             return Value(0.0)
         if self.key == "period":
             return Value(0.0, attrs={"units": "s"})
-        found = {
+        found: dict[str, Any] = {
             "equilibrium": COLUMNS,
             "trajectory": TRAJECTORIES,
             "cycle": {"amplitude": ("link", "s")},
@@ -367,13 +368,19 @@ def of_run(
     if key != "share" and not key.endswith("_ratio"):
         kind, _, variable = key.partition("_")
         return statistic(kind, samples(variable), times)
-    sent = samples("rate") * (1 - samples("loss") if key == "mark_ratio" else 1)
-    part = whole = statistic("mean", sent, times)
-    if key == "share":
-        whole = np.full_like(part, part.sum())
-    else:
-        part = statistic("mean", sent * samples(key.removesuffix("_ratio")), times)
-    return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
+    rate, loss = samples("rate"), samples("loss")
+
+    def ratio(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        flows = zip(rate, samples("rtt"), values, strict=True)
+        return np.array([heard(times, *one, times[0], times[-1]) for one in flows])
+
+    with np.errstate(invalid="ignore"):  # where nothing is sent, or all is lost
+        if key == "share":
+            mean = statistic("mean", rate, times)
+            return mean / mean.sum()
+        if key == "loss_ratio":
+            return ratio(loss)
+        return ratio((1 - loss) * samples("mark")) / (1 - ratio(loss))
 
 
 def statistic(

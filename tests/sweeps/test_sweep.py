@@ -118,10 +118,11 @@ def test_shares_and_ratios_are_those_of_a_run() -> None:
     net = fc.dumbbell([fc.StaticReno] * 2, pi, rtt=["40 ms", "80 ms"])
     ds = fc.sweep(net, {"capacity": [1e7]}, measures, until=20, window=span, samples=1001)
     run, mean = fc.simulate(net, 20, t_eval=np.linspace(*span, 1001)), fc.metrics.mean
-    kept = run.rate * (1 - run.loss)
+    union = 1 - (1 - run.loss) * (1 - run.mark)
     np.testing.assert_allclose(ds.share[0], mean(run.rate) / mean(run.rate).sum(), rtol=1e-9)
     np.testing.assert_allclose(ds.loss_ratio[0], fc.metrics.loss(run), rtol=1e-9)
-    np.testing.assert_allclose(ds.mark_ratio[0], mean(kept * run.mark) / mean(kept), rtol=1e-9)
+    lost, total = (fc.metrics.loss(run.assign(loss=of)) for of in (run.loss, union))
+    np.testing.assert_allclose(ds.mark_ratio[0], (total - lost) / (1 - lost), rtol=1e-9)
     assert ds.mark_ratio.min() > 0
 
 
