@@ -220,9 +220,10 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
     for i, flow in enumerate(flows):
         if flow.law.utility is None:
             raise InvalidInput(
-                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: take a law "
-                "that has one, such as fluidcc.LDCC, or one of your own, fluidcc.Source(..., "
-                "utility=); where its rates settle says fluidcc.equilibrium"
+                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: where its rates "
+                "settle says fluidcc.equilibrium; or take a law that has one, such as fluidcc.LDCC "
+                "or fluidcc.AlphaFairPrimalDual (of your own laws, those whose rate is a state may "
+                "have one: fluidcc.Source(..., utility=))"
             )
         members.setdefault(flow.law.utility, []).append(
             i
