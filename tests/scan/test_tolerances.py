@@ -34,6 +34,10 @@ GRAZING = {
     ("PI", ("StaticIIAD", "Vegas")): 1e-9,
     ("PI2", ("ScalableTCP", "SlowStartAIMD")): 1e-8,
     ("PAQMECF", ("Compound", "DelayAIMD")): 1e-9,
+    # At rates that agree to 1e-5, how often CoDel begins to drop.
+    ("CoDelDrop", ("Copa", "StaticVegas")): 1e-7,
+    ("CoDelDrop", ("OnOff", "Reno")): 1e-7,
+    ("CoDelDrop", ("Reno", "SCReAM")): 1e-7,
 }
 # A threshold marks all or nothing: at any tolerance the course hangs on when each mark comes.
 RELAYS = {"StepMark", "RampMark"}
