@@ -88,7 +88,7 @@ def test_unbounded_names_the_flow() -> None:
 
 def test_flows_without_utility_are_refused() -> None:
     with pytest.raises(
-        InvalidInput, match="flow 'tcp' .*StaticReno.* has no utility .*: take .*fluidcc.LDCC"
+        InvalidInput, match="flow 'tcp' .*StaticReno.* has no utility .*; or take .*fluidcc.LDCC"
     ):
         fc.num.solve(lot(1).flow("tcp", fc.StaticReno, route=["l0"]))
     with pytest.raises(Unsupported, match="flow 'burst' sends at random"):
