@@ -30,7 +30,7 @@ SEARCHES = {
     "questions/roots": ["characteristic roots"], "questions/sweep_file": ["sweep file"],
     "theory/ack_clock": ["ack clock"], "theory/passivity": ["passivity"],
     "own_controller": ["own controller"], "verify_a_derivation": ["verify a derivation"],
-    "which_tool": ["ns-3", "JiTCDDE"],
+    "questions/packets": ["packet simulator"], "which_tool": ["ns-3", "JiTCDDE"],
 }  # fmt: skip
 
 
