@@ -190,8 +190,8 @@ def timed(
     """Put results of the first of some rows into `found`, and time them.
 
     Blocks of points grow until one takes as long as a chunk should: a part of what a small one
-    takes does not depend on its size. The first point does not count, since it may load and
-    compile code.
+    takes does not depend on its size. What a worker does first does not count, since it may load
+    and compile code.
 
     Returns
     -------
@@ -200,15 +200,16 @@ def timed(
     cost : float
         Seconds that a point takes.
     """
-    count, size, enough = 0, 1, SLOW_POINT
+    count, size = 0, 1
     while True:
         block = rows[count : count + size]
         piece = measure(points[block.start : block.stop])
         found.put(block, piece)
+        begins = piece.fresh or not count
         count += len(block)
-        if count == len(rows) or piece.seconds >= enough:
+        if count == len(rows) or piece.seconds >= (SLOW_POINT if begins else CHUNK_SECONDS):
             return count, max(piece.seconds / len(block), 1e-9)
-        size, enough = 4 * size if count > 1 else 1, CHUNK_SECONDS
+        size *= 1 if begins else 4
 
 
 def seconds_in_a_chunk(seconds: float, workers: int, cluster: bool = False) -> float:
@@ -425,7 +426,10 @@ def _checked(client: Any) -> int:
 
 def _evaluated(pickled: bytes, wanted: tuple[tuple[str, str], ...], points: Points) -> Piece:
     """Results of some points, in a worker."""
-    return evaluate(_read(pickled, wanted), points)
+    read = _read.cache_info().misses
+    piece = evaluate(_read(pickled, wanted), points)
+    piece.fresh = _read.cache_info().misses > read
+    return piece
 
 
 @lru_cache(MOST_TASKS)  # reading takes milliseconds

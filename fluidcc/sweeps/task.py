@@ -219,10 +219,13 @@ class Piece:
         ``error``, why a point failed, and ``warning``, what makes its results doubtful.
     seconds : float
         What measuring them has taken.
+    fresh : bool
+        Whether their worker had none of the task before, and has loaded code in that time.
     """
 
     values: dict[str, NDArray[Any]]
     seconds: float = 0.0
+    fresh: bool = False
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))

@@ -80,13 +80,15 @@ def test_a_scheduler_keeps_up_with_a_long_sweep(seconds: float, workers: int) ->
 
 
 def test_the_probe_times_a_block_of_points_after_the_first() -> None:
-    """That one loads code: it takes a second here. Later blocks take 20 ms and 1 ms a point."""
+    """That one loads code, and so does another worker at the third: they take a second here. Later
+    blocks take 20 ms and 1 ms a point.
+    """
     calls: list[int] = []
 
     def measure(points: Any) -> Piece:
         calls.append(len(points))
-        seconds = 2e-2 + 1e-3 * len(points) + (1.0 if len(calls) == 1 else 0.0)
-        return Piece({"a": np.asarray(points, dtype=float)}, seconds=seconds)
+        seconds = 2e-2 + 1e-3 * len(points) + (1.0 if len(calls) in (1, 3) else 0.0)
+        return Piece({"a": np.asarray(points, dtype=float)}, seconds, fresh=len(calls) == 3)
 
     found = Piece({"a": np.zeros(5000)})
     count, cost = timed(measure, range(5000), range(100, 5000), found)
