@@ -344,8 +344,9 @@ def projected_step(w: SearchState, h: float) -> bool:
     """
     n, change = w.n_unknowns, np.zeros((1, 1))
     for i in range(n):
-        w.low[i] = w.u[i] <= w.lower[i] and w.residual[i] < 0
-        w.high[i] = w.u[i] >= w.upper[i] and w.residual[i] > 0
+        held = w.lower[i] == w.upper[i]  # as a queue that there is none of, whatever it would do
+        w.low[i] = held or (w.u[i] <= w.lower[i] and w.residual[i] < 0)
+        w.high[i] = not held and w.u[i] >= w.upper[i] and w.residual[i] > 0
     for turn in range(ROUNDS):
         for i in range(n):
             w.fixed[i] = w.low[i] + w.high[i]
@@ -356,7 +357,7 @@ def projected_step(w: SearchState, h: float) -> bool:
         for i in range(n):
             if w.fixed[i]:
                 drift = _drift(w, i, h, change)
-                w.low[i] = w.low[i] and drift <= 0
+                w.low[i] = w.low[i] and (drift <= 0 or w.lower[i] == w.upper[i])
                 w.high[i] = w.high[i] and drift >= 0
             else:
                 end = w.u[i] + w.move[i]
