@@ -317,7 +317,7 @@ def _measure(label: str, what: Any) -> Measure:
         )
     kind, key = MEASURES.get(what, ("critical", what.removeprefix("critical_")))
     if kind == "critical" and (key == what or not key):
-        mean = f"mean_{what}"  # of a variable of runs; as near by its letters would be std_ and min_
+        mean = f"mean_{what}"  # of a variable of runs; by its letters std_ and min_ are as near
         hint = f"did you mean {mean}?" if mean in MEASURES else near(what, known_measures())
         hint = f"{hint} Else " if hint[-1] == "?" else ""
         more = "give one of fluidcc.sweeps.measures, or a function of a point"
