@@ -20,7 +20,7 @@ def packets(scenario: str, what: str) -> float:
 @pytest.mark.parametrize(
     ("scenario", "laws", "queue", "buffer", "rtt", "losses", "lost", "within"),
     [
-        ("newreno", [fc.AIMD], fc.DropTail, 62, (100, 100), "ratio", "loss", (0.1, 0.1)),
+        ("newreno", [fc.AIMD], fc.DropTail, 62, (100, 100), "ratio", "loss", (0.1, 0.15)),
         ("newreno8", [fc.AIMD] * 8, fc.DropTail, 125, (50, 60), "random", "loss", (0.15, 0.2)),
         ("dctcp4", [fc.DCTCP] * 4, fc.StepMark(K=0.016), 250, (50, 60), "ratio", "mark", (0.2, .1)),
         ("newreno8_pie", [fc.Reno] * 8, fc.PIEDrop, 250, (50, 60), "ratio", None, (0.12, 0)),
