@@ -75,7 +75,7 @@ def test_laws_without_such_jumps_are_told() -> None:
     cut = fc.Jump(on=pi, reset={lost: lost / 2}, refractory=RTT)
     law = fc.Source(
         "Own", {lost: 1 / RTT}, {"rate": lost * packet / RTT}, lower={lost: 1},
-        initial={lost: 10}, units={lost: "1"}, jumps=[cut],
+        initial={lost: 10}, units={lost: "1"}, jumps=(cut,),
     )  # fmt: skip
     with pytest.raises(LawError, match="Own has a 'lost' of its own"):
         fc.simulate(_lossy(law, 1), 1, losses="packets")

@@ -25,7 +25,8 @@ LINK = {
 
 def _a_round_trip(state: Any, before: float, marked: float) -> float:
     """Change in a long round trip in which a window of 100 packets is sent, without a queue."""
-    known = SCReAM.params | dict.fromkeys(SCReAM.states, 0) | {w: 100, w_i: before, mark: marked}
+    known = {**SCReAM.params, **dict.fromkeys(SCReAM.states, 0)}
+    known |= {w: 100, w_i: before, mark: marked}
     known |= {x_tau: 100 / LONG, packet: 1, e: LONG, e_b: 0, edot: 0, loss: 0}
     return LONG * float(unfold(SCReAM.flow[state]).subs(known))
 
