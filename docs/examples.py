@@ -82,6 +82,7 @@ GROUPS: dict[str, dict[str, Example]] = {
         "StaticReno": E(link=RED),
         "StaticAIMD": E(),
         "BBRv1": E(link=LONG, asks="means"),
+        "BBRv2": E(far="fc.CUBIC", link=LONG, until="60 s", asks="means"),
         "BBRv3": E(far="fc.BBRv3(wait=2.8)", link=LONG, until="60 s", asks="means"),
         "CUBIC": E(link=LONG, asks="limit_cycle"),
         "CUBICFluid": E(link=PI2),

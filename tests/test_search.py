@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 SEARCHES = {
     "made/models/BBRv1": ["BBR", "BBR version 1"], "made/models/BBRv3": ["BBR version 3"],
+    "made/models/BBRv2": ["BBR version 2"],
     "made/models/Copa": ["Copa"], "made/models/CUBIC": ["CUBIC"], "made/models/DCQCN": ["DCQCN"],
     "made/models/DCTCP": ["DCTCP", "Data Center TCP"], "made/models/RED": ["RED"],
     "made/models/SCReAM": ["SCReAM"], "questions/tcp": ["TCP and RED"],

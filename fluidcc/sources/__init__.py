@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 # The laws of each file.
 _FILES = {
     "bbr1": ("BBRv1",),
+    "bbr2": ("BBRv2",),
     "bbr3": ("BBRv3",),
     "binomial": (
         "AIAD", "AIPD", "Binomial", "BinomialFluid", "IIAD", "ISCC", "Kelly", "RateAIMD",
@@ -51,6 +52,7 @@ _HOME = {name: file for file, names in _FILES.items() for name in names}
 
 if TYPE_CHECKING:  # what `__getattr__` does at run time, for type checkers and editors
     from fluidcc.sources.bbr1 import *
+    from fluidcc.sources.bbr2 import *
     from fluidcc.sources.bbr3 import *
     from fluidcc.sources.binomial import *
     from fluidcc.sources.compound import *

@@ -54,7 +54,7 @@ GROWING = {
     "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip
 STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
-SLOW_STARTS = {"BBRv1", "BBRv3", "Copa", "SlowStartAIMD", "SlowStartTFRC"}
+SLOW_STARTS = {"BBRv1", "BBRv2", "BBRv3", "Copa", "SlowStartAIMD", "SlowStartTFRC"}
 
 
 def may_be_refused(link: str, pair: tuple[str, str]) -> bool:

@@ -41,6 +41,9 @@ PARAMETERS = {
     "AlphaFairPrimalDual": f"{PRIMAL}, a 2 1",
     "BBRv1": "high 2.885 1, up 1.25 1, down 0.75 1, cap 2 1, cruise 6 1, few 4 packet, "
     f"margin 0.01 1, W_R 10 s, hold 0.2 s, passed 0 1, {ACKS}",  # tcp_bbr.c
+    "BBRv2": "high 2.885 1, drain 0.34662 1, up 1.25 1, down 0.75 1, cap 2 1, cap_up 2 1, "
+    "least 0.5 1, few 4 packet, margin 0.01 1, every 5 s, hold 0.2 s, wait 2.5 s, most 63 packet, "
+    f"thresh 0.02 1, beta 0.7 1, headroom 0.15 1, {ACKS}, enough 1.25 1",  # tcp_bbr2.c
     "BBRv3": "high 2.77 1, drain 0.5 1, up 1.25 1, down 0.9 1, cap 2 1, cap_up 2.25 1, "
     "least 0.5 1, few 4 packet, margin 0.01 1, every 5 s, hold 0.2 s, wait 2.5 s, most 63 packet, "
     f"thresh 0.02 1, beta 0.7 1, headroom 0.15 1, {ACKS}",  # draft-ietf-ccwg-bbr, 2.4 to 2.8
