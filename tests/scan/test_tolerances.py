@@ -61,7 +61,8 @@ def may_be_refused(link: str, pair: tuple[str, str]) -> bool:
     if link == "DualLink":
         return bool(STIFF & {*pair} and SLOW_STARTS & {*pair})
     stiff = bool(STIFF & {*pair} and GROWING & {*pair}) or pair == ("ScalableTCP", "SlowStartAIMD")
-    return link == "PenaltyLink" and stiff
+    endless = bool({"BBRv2", "BBRv3"} & {*pair})  # 1e37 bit/s within 2 s, as nothing queues
+    return link == "PenaltyLink" and (stiff or endless)
 
 
 def bursts(link: str, pair: tuple[str, str]) -> bool:
