@@ -178,12 +178,17 @@ def means(run: Any, start: float) -> str:
 # ---- where it is used ---------------------------------------------------------------------------
 
 
+def notebooks() -> list[Path]:
+    """Return the notebooks by their numbers."""
+    return sorted((ROOT / "notebooks").glob("*.ipynb"), key=lambda p: int(p.stem.split("_")[0]))
+
+
 def used_in(law: Any) -> str:
     """Return links to notebooks, papers and questions in which a law is used."""
     call = re.compile(rf"\bfc\.{law.name}\b")
     books = [
         f"[{p.stem}](../notebooks/{p.stem})"
-        for p in sorted((ROOT / "notebooks").glob("*.ipynb"))
+        for p in notebooks()
         if call.search(notebook_text(p.stem))
     ]
     pages = [

@@ -20,7 +20,7 @@ from typing import Any
 import model_pages
 import references
 from examples import example_of, groups
-from model_pages import law_page, notebook_text
+from model_pages import law_page, notebook_text, notebooks
 from sympy import latex
 from tqdm import tqdm
 
@@ -258,7 +258,7 @@ def one_line(text: str) -> str:
 
 def papers() -> None:
     """Write a page for each paper: its claims, and its notebook beside it."""
-    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+    for notebook in notebooks():
         shutil.copy(notebook, MADE / "notebooks")
     text = (ROOT / "figures" / "claims.md").read_text("utf-8")
     counts = text.split("\n\n")[1]
@@ -311,7 +311,7 @@ def papers() -> None:
         "[Errata](errata): what is not as printed.",
         listing("items", "errata", *names),
         "## Notebooks",
-        listing(*(f"notebooks/{p.stem}" for p in sorted((ROOT / "notebooks").glob("*.ipynb")))),
+        listing(*(f"notebooks/{p.stem}" for p in notebooks())),
     )
 
 
