@@ -191,9 +191,9 @@ def test_sixty_renos_over_red_are_near_packets() -> None:
 @pytest.mark.slow
 @pytest.mark.xfail(
     strict=True,
-    reason="122 packets by the mean, and 130 by AIMD with losses='random', at a utilisation of 0.96 "
-    "and 0.98: that windows do not swing in step is not what is missing. Of windows of 15 packets "
-    "some end in time-outs, which the law has not",
+    reason="122 packets by the mean, and 130 by AIMD with losses='random', at a utilisation of "
+    "0.96 and 0.98: that windows do not swing in step is not what is missing. Of windows of 15 "
+    "packets some end in time-outs, which the law has not",
 )
 def test_sixty_renos_over_a_fast_red_have_the_queue_of_packets() -> None:
     assert float(over_red(1.0).queue) == pytest.approx(106.5, rel=0.1)  # 122 by the mean
