@@ -80,7 +80,7 @@ def test_the_files_of_the_page_load_and_run(
     rows = np.genfromtxt("sweep.csv", delimiter=",", names=True, deletechars="")
     assert len(rows) == 6
     assert set(rows["eta"]) == {0.2, 0.4}
-    assert np.isfinite(rows["mean_rate[flow1]"]).all()
+    assert np.isfinite(rows["mean_rate[flow1]_[bit/s]"]).all()
     said = {line.removeprefix("# ").split(" ")[0] for line in sweep.splitlines()}
     assert {*_NEEDED, *_OF_SWEEP, *_OWN} - {"grid", "set", "options"} <= said  # it says them all
 

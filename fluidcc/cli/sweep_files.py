@@ -240,7 +240,10 @@ def write_csv(data: xr.Dataset, path: Path, axes: list[str] | None = None) -> No
     """Write a `table` with units in its head, as ``rate[a] [bit/s]``."""
     frame, variables = table(data, axes), _split(data).variables
     units = [variables[name.partition("[")[0]].attrs.get("units") for name in frame]
-    heads = [f"{name} [{unit}]" if unit else name for name, unit in zip(frame, units, strict=True)]
+    heads = [
+        name if unit in (None, "", "1") else f"{name} [{unit}]"
+        for name, unit in zip(frame, units, strict=True)
+    ]
     frame.to_csv(path, index=False, header=heads)
 
 

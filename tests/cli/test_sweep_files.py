@@ -76,11 +76,8 @@ def test_a_file_is_the_call(
     assert "6 points" in capsys.readouterr().out
     if ending in (".csv", ".parquet"):
         frame = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
-        one, rate = (" [1]", " [bit/s]") if ending == ".csv" else ("", "")
-        heads = [
-            f"beta{one}",
-            *(f"{n}{rate}" for n in ("capacity", "mean_rate[a]", "mean_rate[b]")),
-        ]
+        unit = " [bit/s]" if ending == ".csv" else ""
+        heads = ["beta", *(f"{n}{unit}" for n in ("capacity", "mean_rate[a]", "mean_rate[b]"))]
         assert list(frame)[:4] == heads
         rates = wanted.mean_rate.sel(flow="b").values.ravel()
         np.testing.assert_array_equal(frame[heads[3]], rates)
