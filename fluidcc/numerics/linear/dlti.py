@@ -641,7 +641,7 @@ class DelayLTI:
 
     def select(self, outputs: Pick = None, inputs: Pick = None) -> DelayLTI:
         """The block between some inputs and some outputs, by name or number; states are outputs,
-        too, by name.
+        too, by name. States on which no output depends are left out.
 
         Examples
         --------
@@ -655,17 +655,31 @@ class DelayLTI:
         >>> (plant.step([0, 60])[0, 0] * 1e-3).round(4)
         array([ 0.    , -0.0063])
         """
-        p, seen = self.n_outputs, [k for k, z in enumerate(self.states) if z not in self.outputs]
+        (m, p), n = self._block.ports, self.n_states
+        seen = [k for k, z in enumerate(self.states) if z not in self.outputs]
         known = (*self.outputs, *(self.states[k] for k in seen))
         i = indices(inputs, self.inputs, "input")
         o = indices(self.outputs if outputs is None else outputs, known, "output or state")
-        C = np.vstack([self.C[:p], np.eye(self.n_states)[seen], self.C[p:]])
-        D = np.vstack([self.D[:p], np.zeros((len(seen), self.D.shape[1])), self.D[p:]])
-        names = {"states": self.states, "inputs": self.inputs, "outputs": known}
-        return DelayLTI(self.A, self.B, C, D, delays=self.delays, **names).connect(
-            np.zeros((self.n_inputs, len(known))),
-            np.eye(self.n_inputs)[:, i],
-            np.eye(len(known))[o],
+        # what states and delayed signals depend on, and then what the outputs do
+        within = np.block([[self.A, self.B[:, m:]], [self.C[p:], self.D[p:, m:]]])
+        rows = np.vstack([np.hstack([self.C[:p], self.D[:p, m:]]), np.eye(len(within))[seen]])[o]
+        needed = np.any(rows != 0, axis=0)
+        for _ in within:
+            needed = needed | np.any(within[needed] != 0, axis=0)
+        z, late = np.flatnonzero(needed[:n]), np.flatnonzero(needed[n:])
+        direct = np.vstack([self.D[:p, :m], np.zeros((len(seen), m))])[np.ix_(o, i)]
+        return DelayLTI(
+            self.A[np.ix_(z, z)],
+            self.B[np.ix_(z, [*i, *(m + late)])],
+            np.vstack([rows[:, z], self.C[np.ix_(p + late, z)]]),
+            np.block(
+                [
+                    [direct, rows[:, n + late]],
+                    [self.D[np.ix_(p + late, i)], self.D[np.ix_(p + late, m + late)]],
+                ]
+            ),
+            delays=self.delays[late],
+            states=[self.states[k] for k in z],
             inputs=[self.inputs[j] for j in i],
             outputs=[known[j] for j in o],
         )

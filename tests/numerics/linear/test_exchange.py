@@ -34,13 +34,18 @@ def test_systems_of_python_control_come_with_their_names(system: Any) -> None:
 
 def test_a_network_goes_to_python_control_and_its_blocks_join_ours() -> None:
     link = {"law": fc.PI, "capacity": "10 Mbit/s"}
-    loop = fc.linearize(fc.dumbbell([fc.Reno], link, rtt="60 ms"))  # its ports are "link.mark"
+    net = fc.dumbbell([fc.Reno], link, rtt="60 ms")
+    loop = fc.linearize(net)  # its ports are "link.mark"
     data = loop.to_control(omega=OMEGA)
     assert np.reshape(data.frdata, -1) == pytest.approx(loop.frequency_response(OMEGA).ravel())
     queue, omega = loop.select("bottleneck.q"), 3.0
     wanted = loop(1j * omega)[0, 0] / (1j * omega) / 10e6
     for one in (queue(1j * omega)[0, 0], queue.to_control(pade=6)(1j * omega)):
         assert one == pytest.approx(wanted, rel=1e-9)
+    plant = fc.linearize(net, "marks").select("bottleneck.q")  # its controller is not in it
+    assert {z for z in plant.states if z.startswith("bottleneck")} == {"bottleneck.q"}
+    mine = -plant * transfer([0.0682, 0.03615], [1, 0])  # a + b/s
+    assert mine.margins().gain_above == pytest.approx(fc.stability(net).gain_margin, rel=1e-9)
     lead, lag = control.tf([1, 2], [1, 5]), transfer([1], [1, 1], 0.2)
     assert (lag * lead)(1j) == pytest.approx(lag(1j) * lead(1j))
     assert (lag - lead)(1j) == pytest.approx(lag(1j) - lead(1j))
