@@ -658,14 +658,15 @@ class DelayLTI:
         (m, p), n = self._block.ports, self.n_states
         seen = [k for k, z in enumerate(self.states) if z not in self.outputs]
         known = (*self.outputs, *(self.states[k] for k in seen))
-        i = indices(inputs, self.inputs, "input")
-        o = indices(self.outputs if outputs is None else outputs, known, "output or state")
+        i = np.array(indices(inputs, self.inputs, "input"), int)
+        picked = self.outputs if outputs is None else outputs
+        o = np.array(indices(picked, known, "output or state"), int)
         # what states and delayed signals depend on, and then what the outputs do
         within = np.block([[self.A, self.B[:, m:]], [self.C[p:], self.D[p:, m:]]])
         rows = np.vstack([np.hstack([self.C[:p], self.D[:p, m:]]), np.eye(len(within))[seen]])[o]
         needed = np.any(rows != 0, axis=0)
-        for _ in within:
-            needed = needed | np.any(within[needed] != 0, axis=0)
+        while np.any(new := np.any(within[needed] != 0, axis=0) & ~needed):
+            needed |= new
         z, late = np.flatnonzero(needed[:n]), np.flatnonzero(needed[n:])
         direct = np.vstack([self.D[:p, :m], np.zeros((len(seen), m))])[np.ix_(o, i)]
         return DelayLTI(
