@@ -329,7 +329,6 @@ def _of_flow(eq: Equilibrium, net: Network, name: str) -> dict[Any, float]:
 def _of_link(eq: Equilibrium, net: Network, name: str) -> dict[Any, float]:
     l, link = net.link_names.index(name), net.links[name]
     capacity = capacity_at(link, eq.at)
-    comes = (
-        "arrival_rate" if "drop" in link.law.out else "admitted_rate"
-    )  # without ECN some is lost
+    # what its law knows of: without what it drops of flows without ECN in place of marks
+    comes = "arrival_rate" if "drop" in link.law.out else "admitted_rate"
     return {y: float(eq.array(comes)[l]), c: capacity, q_max: link.buffer / capacity}

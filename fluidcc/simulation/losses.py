@@ -35,7 +35,7 @@ _FACTOR, _MODULUS = 16807, 2**31 - 1
 _DRAW = "draw"  # what states begin with that hold a number drawn
 
 
-def heard(net: Network, losses: str, seed: int) -> Network:
+def with_losses(net: Network, losses: str, seed: int) -> Network:
     """Return the network with laws that hear of losses and marks otherwise than by their ratio.
 
     Raises

@@ -30,7 +30,7 @@ from fluidcc.numerics.fluid.entry import resume, solver, start_anew
 from fluidcc.simulation.diagnostics import doubts, foreseen, means
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
-from fluidcc.simulation.losses import heard
+from fluidcc.simulation.losses import with_losses
 from fluidcc.simulation.restart import FinalState, snapshot
 from fluidcc.simulation.results import dataset
 from fluidcc.simulation.tables import event_of
@@ -178,7 +178,7 @@ def simulate(
     seed = whole(seed, "seed")
     stop = _positive(until, "until")
     if choice(losses, "losses", HEARD) != HEARD[0]:
-        net = heard(net, losses, seed)
+        net = with_losses(net, losses, seed)
     before = None if restart is None else FinalState.of(restart)
     since = 0.0 if before is None else before.time
     times = _sample_times(t_eval, samples, since, stop)

@@ -142,6 +142,8 @@ def test_dual_links_settle_at_the_optimum() -> None:
     np.testing.assert_allclose(eq.rate, best.rate, rtol=1e-10)
     np.testing.assert_allclose(eq.price, best.price, rtol=1e-10)
     assert eq.saturated.values.tolist() == [True, True, False]
+    assert eq.error < 1e-12  # no queue, and nothing that is doubtful for that
+    assert not eq.warnings
 
 
 def test_penalty_links_balance_marginal_utility() -> None:
