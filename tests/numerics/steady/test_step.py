@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import log, symbols
+from sympy import Expr, log, symbols
 
 import fluidcc as fc
 from fluidcc.equilibria.assembly import Assembled
@@ -12,14 +12,14 @@ from fluidcc.equilibria.many import system_of
 from fluidcc.network.wired import Wired
 from fluidcc.numerics.steady.follow import Search
 from fluidcc.numerics.steady.step import projected_step
-from fluidcc.symbols import c, e, offer_min, pi, price, x_tau, y
+from fluidcc.symbols import c, e, loss, mark, offer_min, pi, price, x_tau, y
 
 
-def listener(pull: float) -> fc.Source:
-    """Two states that hear delay, loss, price, the least offer and the own rate."""
+def listener(pull: float, ratio: Expr = pi) -> fc.Source:
+    """Two states that hear delay, a ratio, price, the least offer and the own rate."""
     a, b, gain, big = symbols("a b gain big", positive=True)
     most = big * offer_min / (big + offer_min)
-    first = gain * (most / (1 + e * gain) - a - pi * b - price * x_tau)
+    first = gain * (most / (1 + e * gain) - a - ratio * b - price * x_tau)
     second = gain * (a * (1 + log(1 + e * gain)) - 2 * b)
     return fc.Source(
         "Listener", {a: first, b: second}, {"rate": b + a * pull / (1 + e * gain)},
@@ -29,9 +29,13 @@ def listener(pull: float) -> fc.Source:
 
 
 def teller() -> fc.Link:
-    """A queue with a state, a mark, a price and an offer, all of which hear the arrival rate."""
+    """A queue with a state; drops, marks, price and offer all hear the arrival rate."""
     queue, own, gain = symbols("queue own gain", positive=True)
-    out = {"mark": own / (20 + own + y / c), "price": (queue * gain + y / c + own) / 10}
+    out = {
+        "mark": own / (20 + own + y / c),
+        "drop": y / (y + 9 * c * own),
+        "price": (queue * gain + y / c + own) / 10,
+    }
     out["offer"] = c * (1 + own) / (1 + queue * gain) + y
     return fc.Link(
         "Teller", {queue: (y - c) / c, own: gain * (queue * gain * y / c - own)}, out,
@@ -45,7 +49,7 @@ def network(law: Any = fc.DropTail, buffers: tuple[Any, ...] = (0.6, None, None)
         size = buffer and f"{buffer} bit"
         net.link(name, law, capacity=f"{capacity} bit/s", buffer=size, delay=0.1)
     net.flow("a", listener(0.5), route=["l", "m", "n"])
-    net.flow("b", listener(0.2), route=["m", "l"], access_delay=0.2)
+    net.flow("b", listener(0.2, pi / 2 + loss + 3 * mark), route=["m", "l"], access_delay=0.2)
     return system_of(Wired.of(net.flow("u", fc.CBR(rate="0.1 bit/s"), route=["m"])))
 
 
