@@ -1,5 +1,5 @@
-"""How much of a scan is run: all of it if SCAN=full is in the environment, as `make scan` has
-it; else a sample.
+"""How much of a scan is run: all of it if SCAN=full is in the environment (`make scan SCAN=full`);
+else a sample.
 """
 
 import os

@@ -8,7 +8,8 @@ from tests.scan.cases import FULL
 from tests.sources.test_probes import ratio
 
 
-@pytest.mark.skipif(not FULL, reason="this is a part of `make scan`")
+@pytest.mark.scan
+@pytest.mark.skipif(not FULL, reason="this is a part of `make scan SCAN=full`")
 @pytest.mark.parametrize("rtt", [0.02, 0.04, 0.1, 0.2, 0.3])
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 16])
 def test_a_newcomer_shares_fairly(n: int, rtt: float) -> None:

@@ -35,7 +35,7 @@ def pair(one: str, other: str, each: int = 10) -> fc.Network:
     return fc.dumbbell(flows, {"capacity": capacity, "buffer": "500 packets"}, rtt=trips)
 
 
-@pytest.mark.slow
+@pytest.mark.scan
 @pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
 @pytest.mark.parametrize(("one", "other"), [*of_today(PAIRS, 30), HARD])
 def test_a_verdict_or_the_reason_why_there_is_none(one: str, other: str) -> None:

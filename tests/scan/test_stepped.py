@@ -1,6 +1,6 @@
 """Networks of many laws against Euler's method, which shares no code with the solver.
 
-`make scan` runs all of them; otherwise there is a sample. A network is compared up to where the
+`make scan SCAN=full` runs all of them, `make scan` a sample. A network is compared up to where the
 scheme's own results with three steps come apart: beyond, what it says is its error. Where PI says
 next to no marks for a while, its own errors say some at times, of 1e-13, and sources back off: the
 smallest steps are with marks that are more than that.
@@ -72,7 +72,7 @@ def sent(result: xr.Dataset) -> NDArray[Any]:
     return np.vstack([0.0 * rate[:1], np.cumsum(0.5 * widths * (rate[1:] + rate[:-1]), axis=0)]).T
 
 
-@pytest.mark.slow
+@pytest.mark.scan
 @pytest.mark.parametrize("seed", sample(range(200), 40))
 def test_a_random_network_sends_what_eulers_method_says(seed: int) -> None:
     links, flows = drawn(seed)

@@ -1,7 +1,7 @@
 """Every pair of sources over every link law, at two tolerances: a hundred times finer changes no
 mean rate. No pair is left out; some over links with steep prices may be refused as too stiff.
 
-`make scan` runs all of them; otherwise there is a sample.
+`make scan SCAN=full` runs all of them, `make scan` a sample.
 """
 
 import warnings
@@ -94,7 +94,7 @@ def outcome(
     return rates, run.attrs["jumps"], samples
 
 
-@pytest.mark.slow
+@pytest.mark.scan
 @pytest.mark.parametrize(("link", "pair"), sample(CASES, 307))
 def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(
     link: str, pair: tuple[str, str]

@@ -1,7 +1,7 @@
 """Every law that jumps or has a window, beside AIMD and beside a constant rate, over random
 capacities: none stops, and every bit is accounted for.
 
-`make scan` runs 20 traces; otherwise a tenth is drawn by the day.
+`make scan SCAN=full` runs 20 traces, `make scan` a tenth, drawn by the day.
 """
 
 import warnings
@@ -33,7 +33,7 @@ def network(law: str, beside: str, link: str, seed: int) -> fc.Network:
     return fc.dumbbell({"a": getattr(fc, law), "b": getattr(fc, beside)}, spec, rtt=rtt)
 
 
-@pytest.mark.slow
+@pytest.mark.scan
 @pytest.mark.parametrize(("seed", "law"), [*HARD, *of_today([*product(TRACES, LAWS)], 10)])
 def test_a_law_runs_over_a_random_trace(seed: int, law: str) -> None:
     for link, beside in product(("DropTail", "REDDrop", "PI"), ("StaticAIMD", "CBR")):

@@ -1,5 +1,5 @@
 """Sources beside one another on one link: they run, and what comes out is what a link can do. A
-part of the pairs, others each day, and a part over other links; `make scan` has all pairs.
+part of the pairs, others each day, and a part over other links; `make scan SCAN=full` has all.
 """
 
 import warnings
