@@ -24,7 +24,7 @@ from fluidcc.base.arguments import explained
 from fluidcc.base.errors import FluidccError, InvalidInput, warn
 from fluidcc.base.tables import in_html
 from fluidcc.explorer.access import HERE, guard, is_local
-from fluidcc.explorer.board import Board, Knob
+from fluidcc.explorer.board import ABOUT, Board, Knob
 from fluidcc.explorer.scene import Scene, draw_chart
 from fluidcc.explorer.views import Loci, Map, Plane, Series
 from fluidcc.network.scenarios import scenarios
@@ -32,6 +32,7 @@ from fluidcc.plotting.common import words
 
 SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "mark", "backlog", "price"]
 OWN = "what was given"
+MOST_COPIES = 1000  # of a flow: slower than a slider above
 # On a telephone the controls are above the views.
 NARROW = """@media (max-width: 760px) {
   #content { flex-direction: column; }
@@ -144,13 +145,24 @@ class Explorer:
             **WIDE,
         )  # fmt: skip
         _watched(law, partial(self._put_law, kind, name))
-        rows = []
+        rows = [self._how_many(name)] if kind == "flows" else []
         for knob in self.board.knobs(kind, name):
             slider = _slider(knob.label, knob.value / knob.size, knob.range)
             _watched(slider, partial(self._turn, knob))
             tip = pn.widgets.TooltipIcon(value=knob.about, margin=0, visible=bool(knob.about))
             rows.append(pn.Row(slider, tip, **WIDE))
         return pn.Card(law, *rows, title=name, collapsed=len(self.board.table[kind]) > 3, **WIDE)
+
+    def _how_many(self, name: str) -> Any:
+        """The control for the number of flows like one."""
+        count = self.board.table["flows"][name].get("count", 1)
+        many = pn.widgets.EditableIntSlider(
+            label="count", value=count, start=1, end=max(4 * count, 20), fixed_start=1,
+            fixed_end=MOST_COPIES, margin=(2, 10), **WIDE,
+        )  # fmt: skip
+        _watched(many, lambda k: self._rebuilt(lambda: self.board.put(("flows", name, "count"), k)))
+        tip = pn.widgets.TooltipIcon(value=ABOUT["count"], margin=0)
+        return pn.Row(many, tip, **WIDE)
 
     _scenario: str | None = None  # the ready one that was chosen
     _wrong = ""  # what is wrong with the network as the controls have it
@@ -268,7 +280,8 @@ class Explorer:
         self._show()
 
     def _scene(self) -> Scene:
-        return Scene(self.board.network(), self.board.until, self.board.table["delays"])
+        board = self.board
+        return Scene(board.network(), board.until, board.table["delays"], board.copies)
 
     def _show(self) -> None:
         """Draw the view that is looked at, or in its place the sentence that says why not."""

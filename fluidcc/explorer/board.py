@@ -17,6 +17,7 @@ from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import format_si, to_si
 from fluidcc.laws import Law
 from fluidcc.network import Network
+from fluidcc.network.network import copy_name
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import Scenario
 from fluidcc.network.specs import PACKET
@@ -33,8 +34,15 @@ ABOUT = {
     "buffer": "longest queue", "start": "when the flow begins",
     "access_delay": "propagation delay from the source to its first link",
     "return_delay": "propagation delay of acknowledgements",
+    "count": "how many flows like this one there are",
 }  # fmt: skip
-LEFT_OUT = {"packet": PACKET, "delay": 0.0, "access_delay": 0.0}  # what need not be written
+LEFT_OUT = {
+    "packet": PACKET,
+    "delay": 0.0,
+    "access_delay": 0.0,
+    "count": 1,
+}  # what need not be written
+NOT_GIVEN = ("law", "params", "count")  # entries of a row that the network's own calls do not take
 LONGEST = 1e4  # [s] of a run
 IN_SECONDS = 1.0  # [s] from which a time is not in ms
 
@@ -125,6 +133,7 @@ class Board:
                     "law": law.name, **{k: v for k, v in given.items() if v is not None},
                     "params": changed,
                 }  # fmt: skip
+        table["flows"] = _alike(table["flows"])
         return cls(table, own)
 
     def network(self) -> Network:
@@ -138,9 +147,19 @@ class Board:
         net = Network()
         for kind, add in (("links", net.link), ("flows", net.flow)):
             for name, row in self.table[kind].items():
-                given = {k: v for k, v in row.items() if k not in ("law", "params")}
-                add(name, self.law(kind, name)(**row["params"]), **given)
+                given = {k: v for k, v in row.items() if k not in NOT_GIVEN}
+                law = self.law(kind, name)(**row["params"])
+                for k in range(1, row.get("count", 1) + 1):
+                    add(copy_name(name, k, net.flows), law, **given)
         return net
+
+    @property
+    def copies(self) -> list[str]:
+        """Names of the flows that are like the first one of their card."""
+        return [
+            copy_name(name, k) for name, row in self.table["flows"].items()
+            for k in range(2, row.get("count", 1) + 1)
+        ]  # fmt: skip
 
     @property
     def until(self) -> float:
@@ -197,7 +216,7 @@ class Board:
         """Add a flow like the last one, and return its name."""
         flows = self.table["flows"]
         name = next(n for k in range(len(flows) + 1, 10_000) if (n := f"flow{k}") not in flows)
-        flows[name] = deepcopy([*flows.values()][-1])
+        flows[name] = deepcopy([*flows.values()][-1]) | {"count": 1}
         return name
 
     def drop_flow(self) -> None:
@@ -210,6 +229,9 @@ class Board:
     def knobs(self, kind: str, name: str) -> Iterator[Knob]:
         """Yield what can be changed of a link or a flow: its arguments, then its parameters."""
         row, law = self.table[kind][name], self.law(kind, name)
+        # An axis of a chart moves one flow, or all that there are.
+        many, alone = row.get("count", 1) > 1, len(self.table["flows"]) == 1
+        moved = f"{kind if many else name}." if alone or not many else ""
         packet = float(to_si(row.get("packet", PACKET), "bit/packet", "packet"))
         for key, unit in ARGUMENTS[kind].items():
             value = row.get(key, 0.0 if key in LEFT_OUT else None)
@@ -218,14 +240,15 @@ class Board:
             if key == "buffer" and isinstance(value, str):
                 value, unit = _buffer(value, row["capacity"], packet)
             value = to_si(value, unit, key, packet=packet) if isinstance(value, str) else value
-            axis = "" if key == "buffer" else f"{name}.{key}"
+            axis = f"{moved}{key}" if moved and key != "buffer" else ""
             yield self._knob((kind, name, key), unit, float(value), axis, ABOUT[key])
         units = {plain(s): unit for s, unit in law.units.items()}
         about = {plain(s): text for s, text in law.meaning.items()}
         for key, usual in _numbers(law).items():
             value = float(to_si(row["params"].get(key, usual), units[key], key))
             place = kind, name, "params", key
-            yield self._knob(place, units[key], value, f"{name}.{key}", about.get(key, ""))
+            axis = f"{moved}{key}" if moved else ""
+            yield self._knob(place, units[key], value, axis, about.get(key, ""))
 
     def _knob(self, place: tuple[str, ...], unit: str, value: float, axis: str, about: str) -> Knob:
         label, size = scaled(place[-1], unit)
@@ -257,8 +280,12 @@ class Board:
                 law, params = written.pop("law"), written.pop("params", {})
                 law = law if law in self.own else f"fc.{law}"
                 law += f"({', '.join(f'{k}={v!r}' for k, v in params.items())})" if params else ""
+                called, count = repr(name), written.pop("count", 1)
+                if count > 1:
+                    lines.append(f"for k in range(1, {count + 1}):")
+                    called = f"{name!r} if k == 1 else f'{name}_{{k}}'"
                 rest = "".join(f", {k}={v!r}" for k, v in written.items())
-                lines.append(f"net.{kind[:-1]}({name!r}, {law}{rest})")
+                lines.append(f"{' ' * 4 * (count > 1)}net.{kind[:-1]}({called}, {law}{rest})")
         frozen = "" if self.table["delays"] == "fifo" else f", delays={self.table['delays']!r}"
         lines += [
             "", f"result = fc.simulate(net, {self.until!r}{frozen})",
@@ -268,6 +295,19 @@ class Board:
         if self.own:
             lines.insert(1, f"# {', '.join(self.own)}: laws of your own")
         return "\n".join(lines) + "\n"
+
+
+def _alike(rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return rows where copies of a flow, by their names, are one row with their number."""
+    kept: dict[str, dict[str, Any]] = {}
+    for name, row in rows.items():
+        first = next(reversed(kept), "")
+        count = kept[first].get("count", 1) + 1 if kept else 1
+        if kept and row == rows[first] and name == copy_name(first, count):
+            kept[first] = row | {"count": count}
+        else:
+            kept[name] = row
+    return kept
 
 
 def _numbers(law: Law) -> dict[str, float]:

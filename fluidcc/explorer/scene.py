@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -33,10 +34,14 @@ class Scene:
         End of the run [s].
     delays : {"fifo", "frozen"}
         As for `fluidcc.simulate`.
+    copies : sequence of str
+        Flows that are like another one, and not shown.
     """
 
-    def __init__(self, net: Network, until: float, delays: str = "fifo") -> None:
-        self.net, self.until, self.delays = net, until, delays
+    def __init__(
+        self, net: Network, until: float, delays: str = "fifo", copies: Sequence[str] = ()
+    ) -> None:
+        self.net, self.until, self.delays, self.copies = net, until, delays, copies
         self.warnings: list[str] = []
 
     def _quietly(self, function: Any, *args: Any, **options: Any) -> Any:
@@ -49,7 +54,8 @@ class Scene:
     @cached_property
     def run(self) -> Any:
         """The Dataset of its run."""
-        return self._quietly(simulate, self.net, self.until, samples=SAMPLES, progress=False)
+        run = self._quietly(simulate, self.net, self.until, samples=SAMPLES, progress=False)
+        return run.drop_sel(flow=self.copies)
 
     @cached_property
     def report(self) -> Any:

@@ -455,13 +455,13 @@ class Network:
         return png(topology(self.links, self.flows))
 
 
-def copy_name(name: str, k: int, taken: Container[str]) -> str:
-    """Return the name of copy `k` of a flow, from the second on, which no other flow may have."""
-    if (copy := f"{name}_{k}") in taken:
+def copy_name(name: str, k: int, taken: Container[str] = ()) -> str:
+    """Return the name of copy `k` of a flow: no other may have it; the first has the flow's own."""
+    if k > 1 and (copy := f"{name}_{k}") in taken:
         raise InvalidInput(
             f"copy {k} of flow {name!r} is called {copy!r}, as another flow is; rename one of both"
         )
-    return copy
+    return copy if k > 1 else name
 
 
 def require_network(net: Any) -> None:

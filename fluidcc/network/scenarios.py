@@ -337,7 +337,7 @@ def _build(data: dict[str, Any], file: str, folder: Path) -> Scenario:
             with located(file, place):
                 count = whole(table.get("count", 1), f"count of flow {name!r}", most=MOST_FLOWS)
                 for k in range(1, count + 1):
-                    add(name if k == 1 else copy_name(name, k, net.flows), law, **given)
+                    add(copy_name(name, k, net.flows), law, **given)
     if not net.flows:
         raise ScenarioError(f"{file}, flows have all a count of 0; give some flow at least 1")
     with located(file, ""):

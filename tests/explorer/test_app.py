@@ -124,6 +124,15 @@ def test_a_run_is_pinned_and_compared(three: Explorer) -> None:
     assert len(three.series.sources[0].data["name"]) == 3
 
 
+def test_the_number_of_flows_of_a_card_is_that_of_the_network(three: Explorer) -> None:
+    three.tabs.active = 0
+    for count in (4, 1):
+        slider(three, "flow2", "count").value = count
+        assert not three.message.visible
+        assert len(three.scene.net.flows) == 2 + count
+        assert three.series.sources[0].data["name"] == ["flow1", "flow2", "flow3"]
+
+
 def test_data_are_saved_as_they_are_shown(three: Explorer) -> None:
     head, first, *_ = three._data().read().decode().splitlines()
     assert {"time", "flow", "rate"} <= set(head.split(","))

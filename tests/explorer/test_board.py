@@ -74,6 +74,43 @@ def test_flows_come_and_go() -> None:
     assert board.network().flow_names == ("flow1",)
 
 
+def test_flows_that_are_alike_are_one_card_with_their_number() -> None:
+    text = """until = 5
+    [links.bottleneck]
+    capacity = "30 Mbit/s"
+    buffer = "100 packets"
+    law = "PI2"
+    [flows.tcp]
+    law = "Reno"
+    route = ["bottleneck"]
+    count = 3
+    """
+    scenario = fc.Scenario.loads(text)
+    board = Board.of(scenario)
+    assert [*board.table["flows"]] == ["tcp"]
+    assert board.copies == ["tcp_2", "tcp_3"]
+    for count in (3, 5, 1):
+        board.put(("flows", "tcp", "count"), count)
+        net, code = board.network(), dict[str, Any]()
+        assert len(net.flows) == count
+        assert fc.Scenario.loads(board.toml()).net == net
+        exec(board.python().split("result =")[0], code)
+        assert code["net"] == net
+    board.put(("flows", "tcp", "count"), 4)
+    # An axis of a chart moves all of them, or there is none.
+    axes = {knob.place[-1]: knob.axis for knob in board.knobs("flows", "tcp")}
+    assert axes["access_delay"] == "flows.access_delay"
+    assert (
+        fc.sweep(board.network(), {axes["access_delay"]: [0.01, 0.02]}, "stable").stable.size == 2
+    )
+    assert board.add_flow() == "flow2"
+    assert len(board.network().flows) == 5
+    assert {knob.axis for knob in board.knobs("flows", "tcp")} == {""}
+    board.put(("flows", "tcp_2"), board.table["flows"].pop("flow2"))
+    with pytest.raises(FluidccError, match="tcp_2' is taken"):
+        board.network()
+
+
 def test_a_law_of_ones_own_can_be_explored() -> None:
     x, w, k = symbols("x w k", positive=True)
     own = fc.Source(
