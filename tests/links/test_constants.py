@@ -23,8 +23,8 @@ ZETA = 0.5331588229
 CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = {
     "AdaptiveRED": (ADAPTIVE, {"p": 0.1}, [(0.5, 0.5)]),
     "AdaptiveREDDrop": (ADAPTIVE, {"p": 0.1}, [(0.5, 0.5)]),
-    "CoDel": (CODEL, {"count": ZETA}, []),
-    "CoDelDrop": (CODEL, {"count": ZETA}, []),
+    "CoDel": (CODEL, {"count": ZETA, "began": ZETA}, []),
+    "CoDelDrop": (CODEL, {"count": ZETA, "began": ZETA}, []),
     "DropTail": ("", {}, []),
     "DualLink": ("nu 1e-06 1/bit", {}, []),
     "PAQM": (PAQM, {"u": 1}, [(0.02, 0.02)]),
