@@ -62,7 +62,7 @@ RAMP = '"law": fc.RampMark, "capacity": "40 Gbit/s", "delay": "5 us", "buffer": 
 NEAR = {
     "link": '"capacity": "10 Gbit/s", "delay": "20 us", "buffer": "1000 packets"',
     "more": '"access_delay": "10 us", "start": "5 ms"',
-    "until": "20 ms",
+    "until": "80 ms",  # by then they fill the link
 }
 PI2 = f'"law": fc.PI2, {LONG}'
 DUAL = '"law": fc.DualLink(nu=1e-7), "capacity": "10 Mbit/s", "delay": "20 ms"'
