@@ -276,8 +276,9 @@ def papers() -> None:
             f"{references.PAPERS[name]}.",
             f"Equations and figures: notebook [{notebook}](../notebooks/{notebook}).",
             "Every statement of the paper that can be proved or computed, with its verdict. "
-            "*Differs* and *refuted* list the errata, each with the reason; results that the "
-            "library has found itself are printed as *not in the paper*.",
+            "*Differs* and *refuted* say what does not hold as printed, each with the reason; "
+            "misprints and ambiguities are in the table of [errata](../errata), too. Results that "
+            "the library has found itself are printed as *not in the paper*.",
             '```{raw} html\n<div class="verdicts"></div>\n```',
             claims(sections[name]),
             "## Networks of its figures",
@@ -308,7 +309,7 @@ def papers() -> None:
         counts,
         table(("paper", "year", "laws", "claims", "notebook"), rows),
         "[Every equation, figure, table and section](items): what to call, its rows, its notebook. "
-        "[Errata](errata): what is not as printed.",
+        "[Errata](errata): misprints and ambiguities.",
         listing("items", "errata", *names),
         "## Notebooks",
         listing(*(f"notebooks/{p.stem}" for p in notebooks())),
@@ -337,7 +338,7 @@ def by_verdict(section: str) -> str:
 
 
 def errata() -> None:
-    """Write the table of what is not as the papers print it."""
+    """Write the table of misprints and ambiguities of the papers."""
     parts = ["# Errata of five papers", ERRATA]
     for paper, (title, _) in PAPERS.items():
         rows = [
@@ -349,8 +350,9 @@ def errata() -> None:
     page("errata", *parts)
 
 
-ERRATA = """Made from the claims that are marked as errata; the row of each, with what is right, is
-on the page of its paper, and `fc.claims.table(paper, only="ROW")` computes it anew."""
+ERRATA = """Misprints and ambiguities: what cannot be taken, or computed, as it is printed. What
+is plain but does not hold is *refuted*, or *differs*, on the page of its paper. There the row of
+each erratum is too, with what is right; `fc.claims.table(paper, only="ROW")` computes it anew."""
 
 
 def bibliography() -> None:

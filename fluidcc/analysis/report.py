@@ -274,7 +274,10 @@ def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
     m = report.margins
     gains = [(m.gain_above, m.phase_crossover)]
     gains += [(m.gain_below, m.phase_crossover_down)] if m.gain_below else []
-    known = [f"{gain:.5g} at {omega:.4g} rad/s" for gain, omega in gains if not math.isnan(gain)]
+    known = [
+        f"{gain:.5g} ({20 * math.log10(gain):.3g} dB) at {omega:.4g} rad/s"
+        for gain, omega in gains if not math.isnan(gain)
+    ]  # fmt: skip
     said = " and ".join(known)
     if not report.stable:
         none = [("margins", f"none: {report.verdict}")]

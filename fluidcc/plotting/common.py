@@ -52,10 +52,15 @@ NARROW = 5.0  # [in] of a figure without room beside its axes
 
 
 def axes_for(
-    ax: Any, count: int, size: tuple[float, float] | None = None, figsize: Any = None
+    ax: Any,
+    count: int,
+    size: tuple[float, float] | None = None,
+    figsize: Any = None,
+    square: bool = False,
 ) -> list[Axes]:
     """The axes given, or new ones below one another, in a figure of `figsize`, of the size that
     ``rcParams`` have been set to, for each further axes half as high again, or of the usual `size`.
+    A narrow figure, whose legend is above, is as high as wide where its axes are `square`.
     """
     if ax is None:
         import matplotlib.pyplot as plt
@@ -65,6 +70,7 @@ def axes_for(
             own = size or (8.0, 1.0 + 2.2 * count)
         else:
             own = own[0], own[1] * (1 + count) / 2
+            own = own[0], max(own) if square and own[0] < NARROW else own[1]
         wanted = numbers(own if figsize is None else figsize, "figsize", SIZE)
         if wanted.shape != (2,) or not (wanted > 0).all():
             raise InvalidInput(f"figsize is {shown(figsize)}; give {SIZE}")

@@ -109,7 +109,7 @@ def nyquist(
     """
     loci, found, verdict = _loop(of, None, None, at)
     reach = number(reach, "reach", "a positive number", above=0.0)
-    (one,) = axes_for(ax, 1, (7.6, 5.0), figsize)
+    (one,) = axes_for(ax, 1, (7.6, 5.0), figsize, square=True)
     for k, locus in enumerate(loci.value):
         first = k == 0
         one.plot(locus.real, locus.imag, color=colour(k), linewidth=1.3,

@@ -311,7 +311,7 @@ def phase_plane(
     if len({*pair}) != 2 or len(pair) > 2:
         remedy = f"give flows={(*known[:2],)}" if len(known) > 1 else "simulate two"
         raise InvalidInput(f"a phase plane is drawn of two flows, not of {shown(pair)}: {remedy}")
-    (one,) = axes_for(ax, 1, (6.0, 4.5), figsize)
+    (one,) = axes_for(ax, 1, (6.0, 4.5), figsize, square=True)
     a, b = (ds["rate"].sel(flow=name).values / 1e6 for name in pair)
     one.plot(a, b, color=colour(0), linewidth=1.0, label="rates")
     one.plot(a[:1], b[:1], "o", color=colour(0), label=f"at {ds.time.values[0]:g} s")
@@ -397,7 +397,7 @@ def convergence_plane(
     capacity = number(
         capacity, "the capacity", "a positive number, in the unit of the rates", above=0.0
     )
-    (one,) = axes_for(ax, 1, (6.0, 4.5), figsize)
+    (one,) = axes_for(ax, 1, (6.0, 4.5), figsize, square=True)
     (line,) = one.plot(
         path[:, 0], path[:, 1], linewidth=1.0, marker=".", markersize=3, label=label or "rates"
     )

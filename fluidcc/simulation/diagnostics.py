@@ -65,6 +65,13 @@ _STUBBORN = (
     "half of the run{}, as its increase outweighs its decrease at losses: change these, or give "
     "the link more buffer"
 )
+_ENDLESS = (
+    "link {!r} has no end to its buffer, and its queueing delay, {:.3g} s at the end of the run, "
+    "still grows: nothing is lost there, which laws that answer losses wait for; give it a "
+    "buffer"
+)
+LONG = 1.0  # [s] of queueing delay, and so many round trips, which no network has by design
+TRIPS = 10
 _SMOOTH = (
     "flow {!r} ({}) is a mean over losses at random, but those of link {!r} are of a full buffer, "
     "which all flows hear at once{}: take {}, or a link that marks or drops before its buffer is "
@@ -176,7 +183,7 @@ def doubts(space: Workspace) -> list[str]:
     """
     at = space.at
     return [
-        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space),
+        *foreseen(space), *_hasty(at), *_by_bytes(at), *_lost(space), *endless(space),
         *(text for _, text in means(space)), *_small_windows(space), *_path_delays(space),
         *_of_laws(space),
     ]  # fmt: skip
@@ -246,6 +253,21 @@ def _lost(space: Workspace) -> list[str]:
         more = f", and so with {len(flows) - 1} more" if flows[1:] else ""
         said.append(text.format(*who, share, more))
     return said
+
+
+def endless(space: Workspace) -> Iterator[str]:
+    """Links without an end to their buffer whose queue has grown through the later half of the run,
+    far beyond the round trips of their flows, one of which waits for losses.
+    """
+    at, queues = space.at, space.link_rows(s.SQDELAY)
+    for l, (link, queue) in enumerate(zip(at.links, queues, strict=True)):
+        if np.isfinite(link.buffer) or len(queue) < 4 or queue[-1] < LONG:
+            continue
+        flows = [i for i in range(len(at.flows)) if l in at.route(i)]
+        trips = [space.round_trip(i)[0] for i in flows if _hears_losses(at.flows[i].law)]
+        middle, late = queue[len(queue) // 2], float(np.mean(queue[-len(queue) // 4 :]))
+        if trips and queue[-1] > max(1.5 * middle, TRIPS * max(trips)) and late > queue[-1] / 2:
+            yield _ENDLESS.format(link.name, queue[-1])
 
 
 def means(space: Workspace) -> Iterator[tuple[bool, str]]:

@@ -27,7 +27,7 @@ from fluidcc.network.network import Network
 from fluidcc.network.specs import LinkSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
-from fluidcc.simulation.diagnostics import doubts, foreseen, means
+from fluidcc.simulation.diagnostics import doubts, endless, foreseen, means
 from fluidcc.simulation.fused import fused_address
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
 from fluidcc.simulation.losses import with_losses
@@ -209,7 +209,8 @@ def simulate(
         "engine": "fused" if address else "array",
     }
     result = dataset(net, space, times, seconds, used, final)
-    for text in (*foreseen(space), *(text for declared, text in means(space) if declared)):
+    declared = (text for declared, text in means(space) if declared)
+    for text in (*foreseen(space), *declared, *endless(space)):
         warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(space))
     return result

@@ -10,7 +10,7 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning
-from fluidcc.symbols import e
+from fluidcc.symbols import c, e, y
 from tests.at_rest import BETA, T, W, bottleneck, check, with_flows
 
 # --- delay-driven ---------------------------------------------------------------------------------
@@ -155,6 +155,16 @@ def test_penalty_links_balance_marginal_utility() -> None:
     price = ((x0 + x1) / 2.5e6) ** 8, (x0 / 2e6) ** 3
     np.testing.assert_allclose([W / x0, W / x1], [sum(price), price[0]], rtol=1e-12)
     np.testing.assert_allclose(eq.price, price, rtol=1e-12)
+
+
+def test_a_price_without_an_end_at_a_full_link() -> None:
+    """The barrier a y/(c - y) of interior-point methods: a y^2 = w (c - y), and x = w/price."""
+    a = symbols("a", positive=True)
+    barrier = fc.Link("Barrier", out={"price": a * y / (c - y)}, params={a: 0.1}, units={a: "1"})
+    flows = {"one": fc.PrimalPenalty(w=1e6), "three": fc.PrimalPenalty(w=3e6)}
+    rate = fc.equilibrium(fc.dumbbell(flows, {"law": barrier, "capacity": 1e7}, rtt=0.04)).rate
+    total = (-4e6 + np.sqrt(4e6**2 + 4 * 0.1 * 4e6 * 1e7)) / 0.2
+    np.testing.assert_allclose(rate, [total / 4, 3 * total / 4], rtol=1e-12)
 
 
 @pytest.mark.parametrize("law", [fc.RED, fc.PI, fc.REDDrop, fc.DropTail])

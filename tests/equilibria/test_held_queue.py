@@ -122,7 +122,8 @@ def test_a_price_that_nobody_hears_grows_without_limit() -> None:
 def test_a_round_trip_without_delay_is_only_blamed_where_there_is_one() -> None:
     a = symbols("a", positive=True)
     law = fc.Source(
-        "Odd", flow={x: k * x * a / (x - a)}, out={"rate": x}, params={k: 1, a: 5e5},
+        "Odd", flow={x: k * x * a**2 / (x - a) / (2 * x - a)}, out={"rate": x},
+        params={k: 1, a: 5e5},
         units={x: "bit/s", k: "1/s", a: "bit/s"}, initial={x: 1e6},
     )  # fmt: skip
     says = r"flow 'a' \(Odd\) has no finite rate of change at its start: give other"

@@ -48,6 +48,19 @@ def test_a_mean_over_losses_is_doubted_at_a_full_buffer(law: fc.Source, link: fc
     assert (doubted and law is fc.Reno) == (f"{says}" in str(told) and "take fluidcc.AIMD," in said)
 
 
+@pytest.mark.parametrize(
+    ("law", "endless"), [(fc.CUBIC, True), (fc.CBR(rate=1.2e8), False), (fc.LDCC, False)]
+)
+def test_a_queue_without_an_end_is_warned_of_where_losses_would_end_it(
+    law: fc.Source, endless: bool
+) -> None:
+    for buffer in (None, "500 kB"):
+        net = fc.dumbbell([law], {"capacity": 1e8, "buffer": buffer}, rtt="40 ms")
+        with gathered() as told:
+            fc.simulate(net, 60)
+        assert ("has no end to its buffer" in str(told)) == (endless and buffer is None)
+
+
 HALF = fc.Jump(when=pi - 0.5, reset={s: s / 2 for s in fc.StaticAIMD.states}, refractory=1)
 DEAF_TO_LITTLE = replace(fc.StaticAIMD, name="Half", jumps=(HALF,))
 

@@ -129,6 +129,9 @@ leaves of an equation, relative to what it balances.
 OTHER_START = 1.0
 """Queueing delay [natural times] to start from where a search from empty queues stalls."""
 
+HALF = 0.5
+"""Load to start from where a law has no value at a full link, such as a price c/(c - y)."""
+
 LONG = 1e9
 """A pseudo-step [natural times] this long and longer is all but one of Newton's."""
 
@@ -425,9 +428,9 @@ def _tell(w: SearchState, told: Any) -> None:
 
 
 @_making
-def _start(w: SearchState, queue: float) -> None:
-    """Unknowns to start from: `queue` [natural times], and an equal share of the scarcest link, for
-    states that are rates too.
+def _start(w: SearchState, queue: float, load: float) -> None:
+    """Unknowns to start from: `queue` [natural times], and an equal share of that `load` of the
+    scarcest link, for states that are rates too.
 
     A path without any delay gets a queue, as laws may divide by the round trip.
     """
@@ -442,7 +445,7 @@ def _start(w: SearchState, queue: float) -> None:
     for f in range(F):
         share = np.inf
         for h in range(w.hop_start[f], w.hop_start[f + 1]):
-            share = min(share, w.c[w.hop[h]] / crossing[w.hop[h]])
+            share = min(share, load * w.c[w.hop[h]] / crossing[w.hop[h]])
         if w.law[f] < 0:
             share = w.rate[f]
         w.u[f] = share
@@ -465,14 +468,16 @@ def _find_many(
     """
     for i in range(len(rows)):
         steps[i] = 0
-        for queue in (0.0, OTHER_START):
+        for queue, load in ((0.0, 1.0), (OTHER_START, 1.0), (0.0, HALF)):
+            if load < 1.0 and status[i] != UNDEFINED:
+                break
             copy(w.base, rows[i], rows.shape[1])
-            _start(w, queue)
+            _start(w, queue, load)
             status[i], error[i], more = _find(w, w.times[1], True, told[i])
             steps[i] += more
             for k in range(w.n_unknowns):
                 u[i, k] = w.u[k]
-            if status[i] != STALLED:
+            if status[i] != STALLED and status[i] != UNDEFINED:
                 break
 
 
