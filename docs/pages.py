@@ -59,7 +59,7 @@ API = {
     "undelayed DelayLTI",
     "Sweeps": "sweep",
     "Results": "",
-    "Laws": "Source window Link Law Jump Tick Let Steady prove with_estimator with_pause "
+    "Laws": "Source window Link Law Jump Tick Let ago Steady prove with_estimator with_pause "
     "with_windowed_minimum marked_by_bytes",
     "Pictures": "plot",
     "Figures of merit": "metrics",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.explorer.app import explore
     from fluidcc.laws import Jump, Law, Link, Source, Steady, Tick
     from fluidcc.laws.delay_equations import solve_dde
+    from fluidcc.laws.past import ago
     from fluidcc.links import *
     from fluidcc.links.counting import count_packets
     from fluidcc.network import Network
@@ -59,6 +60,7 @@ _HOME = {
     "Source": "laws",
     "Steady": "laws",
     "Tick": "laws",
+    "ago": "laws.past",
     "compile": "simulation.fused",
     "count_packets": "links.counting",
     "dumbbell": "network.topologies",
@@ -101,7 +103,7 @@ above.CONDITIONS_IN = f"{__name__}.conditions"
 
 __all__ = [
     "DelayLTI", "Jump", "Law", "Let", "Link", "Network", "Scenario", "Source", "Steady", "Tick",
-    "__version__", "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors",
+    "__version__", "ago", "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors",
     "explore", "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes",
     "metrics", "num", "parking_lot", "plot", "prove", "published", "read_trace",
     "sampled_stability", "scenarios", "simulate", "solve_dde", "stability", "stability_boundary",

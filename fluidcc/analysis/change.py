@@ -19,6 +19,7 @@ from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import (
     free_directions,
     polish,
+    runs_on,
     without_zeros,
 )
 from fluidcc.analysis.point import BUSY, FULL, PASS, Lags, OperatingPoint, at_numbers
@@ -278,9 +279,10 @@ def abscissa(point: OperatingPoint) -> tuple[complex, str]:
 
 
 def _on_account(point: OperatingPoint, name: str) -> int:
-    """How many states of a system keep account of what is under way."""
+    """How many states of a system keep account of what is under way, or run on."""
     of = (trackers(f.spec.law) for f in point.classes if name in ("loop", f.label))
-    return sum(kept.data != 0 == kept.delay for own in of for kept in own.values())
+    on_account = sum(kept.data != 0 == kept.delay for own in of for kept in own.values())
+    return on_account + sum(len(runs_on(f)) for f in point.classes if name in ("loop", f.label))
 
 
 # --- two values of a parameter with different verdicts --------------------------------------------

@@ -27,13 +27,14 @@ from fluidcc.analysis.point import (
 from fluidcc.analysis.wiring import Matrices, sources
 from fluidcc.base.errors import InvalidInput, SolverError, warn
 from fluidcc.base.tables import InTable
+from fluidcc.laws.past import running
 from fluidcc.laws.steady import trackers
 from fluidcc.numerics.linear.contours import newton
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import OperatingPoint
+    from fluidcc.analysis.point import FlowClass, OperatingPoint
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.count import RootCount
@@ -218,11 +219,12 @@ def free_directions(point: OperatingPoint, among: dict[str, int]) -> tuple[FreeD
     """
     together = _directions(point)
     found = [FreeDirection(states) for states in together]
+    found += [FreeDirection({name: 1.0}) for f in point.classes for name in runs_on(f)]
     for f in point.classes:
         zeros = among.get(f.label, 0)
         if zeros:
             own, _ = with_alone(point, f.names[0])
-            if len(_directions(own)) == len(together) + zeros:
+            if len(_directions(own)) + len(runs_on(f)) == len(together) + zeros:
                 found.append(FreeDirection({}, (f.count - 1) * zeros, f.label))
     return tuple(found)
 
@@ -263,9 +265,19 @@ def left_out(
 
 def choices(point: OperatingPoint, free: Iterable[FreeDirection]) -> list[FreeDirection]:
     """Those of the directions that are a choice of equilibria, and not of the data under way that
-    a state only keeps account of.
+    a state only keeps account of, nor of what runs on.
     """
-    return [d for d in free if not _by_account(point, d)]
+    runs = {f.label: runs_on(f) for f in point.classes}
+    every = {name for names in runs.values() for name in names}
+    return [
+        d for d in free
+        if not (_by_account(point, d) or runs.get(d.among) or (d.states and every >= {*d.states}))
+    ]  # fmt: skip
+
+
+def runs_on(f: FlowClass) -> list[str]:
+    """The states of a class that need not rest: see `fluidcc.laws.past.running`."""
+    return [f"{f.label}.{plain(z)}" for z in running(f.spec.law)]
 
 
 def _by_account(point: OperatingPoint, direction: FreeDirection) -> bool:
@@ -486,6 +498,7 @@ def conditions(
     dF/dX.
     """
     idle = {name for s in sources(point) for name in s.trackers}
+    idle |= {name for f in point.classes for name in runs_on(f)}
     slots = _slots(point)
     keep = np.array([_name(point, slot) not in idle for slot in slots])
     unknowns = [slot for slot, wanted in zip(slots, keep, strict=True) if wanted]

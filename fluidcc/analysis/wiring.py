@@ -22,7 +22,7 @@ capacity:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -47,6 +47,8 @@ from fluidcc.analysis.point import (
     survives,
 )
 from fluidcc.base.errors import InvalidInput
+from fluidcc.laws.linear import lag_function
+from fluidcc.laws.past import pasts
 from fluidcc.numerics.linear.wiring import Entries, beside
 from fluidcc.simulation.layout import trunks_of
 from fluidcc.symbols import RATIOS, SOURCE_INPUTS, e, edot, offer_min, plain, price, x_tau
@@ -70,6 +72,18 @@ class LinearLaw:
     D: Any
     names: tuple[str, ...]
     trackers: tuple[str, ...]
+    past: tuple[Past, ...] = ()
+
+
+@dataclass(frozen=True)
+class Past:
+    """What of a class some time ago its law knows: its state of that number, or of HEARD."""
+
+    kind: str  # "state" or "heard"
+    number: int
+    lag: Any
+    B: Any  # what the flows of the states make of it
+    D: Any  # what its rate does
 
 
 @once
@@ -78,11 +92,12 @@ def sources(point: OperatingPoint) -> list[LinearLaw]:
     found: list[Any] = [None] * len(point.classes)
     flows = flows_of(point)
     for g in flows.groups:
-        A, B, C, D = _heard(g, flows.at(g).jacobians)
-        keep = _moving(g.free, [(A, B, C)])
+        jacobians = flows.at(g).jacobians
+        A, B, C, D = _heard(g, jacobians)
+        keep = _moving(g.free, [_reach(g, jacobians)])
         if not np.array_equal(keep, g.free):
             aside = flows._replace(z=[_aside(z) for z in flows.z], u=_aside(flows.u))
-            keep = _moving(g.free, [(A, B, C), _heard(g, aside.at(g).jacobians)[:3]])
+            keep = _moving(g.free, [_reach(g, jacobians), _reach(g, aside.at(g).jacobians)])
         idle = g.free & ~keep
         for j, k in enumerate(g.members):
             name = [f"{point.classes[k].label}.{plain(s)}" for s in g.law.states]
@@ -94,6 +109,7 @@ def sources(point: OperatingPoint) -> list[LinearLaw]:
                 D[:, j],
                 tuple(name[i] for i in pick),
                 tuple(name[i] for i in np.flatnonzero(idle[:, j])),
+                _past(point, g, jacobians, j, pick),
             )
     return found
 
@@ -103,6 +119,47 @@ def _heard(g: LawGroup, jacobians: Jacobians) -> tuple[Any, Any, Any, Any]:
     A, B, C, D = jacobians
     r = list(g.law.out).index("rate")
     return A, B[:, INPUT], C[r], D[r, INPUT]
+
+
+def _reach(g: LawGroup, jacobians: Jacobians) -> tuple[Any, Any, Any]:
+    """What each state moves with, among them, by what is heard, and what the rate is made of: now
+    or some time ago.
+    """
+    A, B, C, _ = _heard(g, jacobians)
+    past, r, first = pasts(g.law), list(g.law.out).index("rate"), len(SOURCE_INPUTS)
+    heard = [first + k for k, one in enumerate(past) if one.of not in g.law.states]
+    B = np.concatenate([B, jacobians.B[:, heard]], axis=1)
+    for k, one in enumerate(past):
+        if one.of in g.law.states:
+            i, column = g.law.states.index(one.of), first + k
+            now = (A[:, i : i + 1], jacobians.B[:, column : column + 1])
+            A = np.concatenate([A[:, :i], np.where(now[0] != 0, *now), A[:, i + 1 :]], axis=1)
+            then = np.where(C[i] != 0, C[i], jacobians.D[r, column])
+            C = np.concatenate([C[:i], then[None], C[i + 1 :]])
+    return A, B, C
+
+
+def _past(
+    point: OperatingPoint, g: LawGroup, jacobians: Jacobians, j: int, pick: Any
+) -> tuple[Past, ...]:
+    """What member `j` of a group knows of its past, by the numbers of the states that are kept."""
+    if not pasts(g.law):
+        return ()
+    lags = np.real(lag_function(g.law)(*flows_of(point).numbers(g.members))[:, j])
+    found, r, first = [], list(g.law.out).index("rate"), len(SOURCE_INPUTS)
+    own = [g.law.states[i] for i in pick]
+    for k, one in enumerate(pasts(g.law)):
+        if np.min(lags[k]) < 0:
+            raise InvalidInput(
+                f"flow {point.classes[g.members[j]].name!r} ({g.law.name}) has the past "
+                f"{plain(one)}, whose lag is {np.min(lags[k]):.3g} s at rest; make it 0 or more"
+            )
+        kind = "state" if one.of in g.law.states else "heard"
+        among = own if kind == "state" else HEARD
+        if one.of in among:
+            effect = jacobians.B[pick, first + k, j], jacobians.D[r, first + k, j]
+            found.append(Past(kind, list(among).index(one.of), lags[k], *effect))
+    return tuple(found)
 
 
 def _aside(values: Any) -> Any:
@@ -198,7 +255,9 @@ class _Wiring:
             self.z += source.names
         # Whether one equation of a class hears the links, and how many classes hear one at the same
         # lag.
-        self.alone = [sum(_matters(v[:-1]) for v in (*s.B, s.D)) == 1 for s in self.sources]
+        self.alone = [
+            sum(_matters(v[:-1]) for v in (*s.B, s.D)) == 1 and not s.past for s in self.sources
+        ]
         lags = [
             (l, _rounded(b))
             for f, back in zip(point.classes, self.lag.backward, strict=True)
@@ -281,7 +340,22 @@ class _Wiring:
             ("z", self.first[k] + i): value for i, value in enumerate(source.C) if _matters(value)
         }
         self.hear(k, source.D, row)
+        self._recall(k, [one.D for one in source.past], row)
         return row
+
+    def _state(self, place: int) -> Row:
+        return {("z", place): 1.0}
+
+    def _recall(self, k: int, by: Sequence[Any], row: Row) -> None:
+        """Add what class `k` was and heard some time ago, weighed by `by`."""
+        for one, factor in zip(self.sources[k].past, by, strict=True):
+            if not _matters(factor):
+                continue
+            if one.kind == "state":
+                _add(row, self.read("state", self.first[k] + one.number, one.lag), factor)
+            else:
+                weights = [factor if n == one.number else 0.0 for n in range(len(HEARD))]
+                self.hear(k, weights, row, one.lag)
 
     def _q(self, l: int) -> Row:
         return {("z", self.queue[l]): 1.0}
@@ -371,8 +445,10 @@ class _Wiring:
             _add(row, self.signal(self.answered, l), by_arrival)
         return row
 
-    def hear(self, k: int, by: Any, row: Row) -> None:
-        """Add what class `k` hears, weighed by `by` (coefficients of HEARD)."""
+    def hear(self, k: int, by: Any, row: Row, ago: Any = 0.0) -> None:
+        """Add what class `k` hears, or did some time `ago`, weighed by `by` (coefficients of
+        HEARD).
+        """
         point, f = self.point, self.point.classes[k]
         by_e, by_edot, by_loss, by_mark, by_pi, by_price, by_offer, by_own = by
         if heard := any(map(_matters, (by_loss, by_mark, by_pi))):
@@ -395,32 +471,32 @@ class _Wiring:
                 if not self._sends(l, name):
                     continue
                 if told:
-                    self._hear_told(row, l, name, self.lag.backward[k][h], factor)
+                    self._hear_told(row, l, name, self.lag.backward[k][h] + ago, factor)
                 elif name != "loss":
                     parts[name] = factor
                 elif point.mode[l] == FULL:
                     parts[self.answered] = factor * point.c[l] / point.y[l] ** 2
                 else:
                     parts["drop"] = parts.get("drop", 0.0) + factor
-            self._hop(k, h, l, [(kind, v) for kind, v in parts.items() if _matters(v)], row)
+            heard_of = [(kind, v) for kind, v in parts.items() if _matters(v)]
+            self._hop(k, self.lag.backward[k][h] + ago, l, heard_of, row)
         if point.least[k] >= 0 and _matters(by_offer):
-            l, lag = int(point.least[k]), self.lag.direct[k]
+            l, lag = int(point.least[k]), self.lag.direct[k] + ago
             if told:
                 self._hear_told(row, l, "offer", lag, by_offer)
             else:
                 _add(row, self.read("offer", l, lag), by_offer)
         if _matters(by_own):
-            _add(row, self.read("x", k, self.lag.trip[k]), by_own)
+            _add(row, self.read("x", k, self.lag.trip[k] + ago), by_own)
 
     def _hear_told(self, row: Row, l: int, name: str, lag: Any, factor: Any) -> None:
         if _matters(factor):
             _add(row, self.read("told", self.feedback.index((l, name)), lag), factor)
 
-    def _hop(self, k: int, h: int, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
-        """Add what class `k` hears of hop h: on one channel where only one of its equations
+    def _hop(self, k: int, lag: Any, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
+        """Add what class `k` hears of a hop: on one channel where only one of its equations
         listens, and only it.
         """
-        lag = self.lag.backward[k][h]
         if len(parts) < 2 or not self.alone[k] or self.readers[l, _rounded(lag)] > 1:
             for kind, factor in parts:
                 _add(row, self.read(kind, l, lag), factor)
@@ -440,6 +516,7 @@ class _Wiring:
                 row = found[first + i]
                 row |= {("z", first + j): v for j, v in enumerate(own) if _matters(v)}
                 self.hear(k, source.B[i], row)
+                self._recall(k, [one.B[i] for one in source.past], row)
         for l, place in self.queue.items():
             row = found[place]
             _add(row, self.signal(self.answered, l), (1 - self.loss[l]) / self.point.c[l])
@@ -556,16 +633,24 @@ def deviations(point: OperatingPoint, loop: str = "closed") -> dict[str, Matrice
 
 
 def _alone(point: OperatingPoint, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
-    n, own = len(source.names), source.B[:, -1]
-    heard = int(_matters(own) or _matters(source.D[-1]))
-    port = n + heard
+    """Its states, and channels of what it was: its rate a round trip ago, and its own past."""
+    n, own = len(source.names), HEARD.index(x_tau)
+    reads = [Past("heard", own, 0.0 * trip, source.B[:, own], source.D[own]), *source.past]
+    reads = [
+        one for one in reads
+        if (one.kind == "state" or one.number == own) and (_matters(one.B) or _matters(one.D))
+    ]  # fmt: skip
+    port = n + len(reads)
     M = np.zeros((port + 1, port + 1, *np.shape(point.x)[1:]))
     M[:n, :n], M[port, :n] = source.A, -source.C
-    if heard:  # its own past is never heard at once
-        M[:n, n], M[port, n], M[n, port] = own, -source.D[-1], 1.0
+    for v, one in enumerate(reads, n):
+        M[:n, v], M[port, v] = one.B, -one.D
+        M[v, port if one.kind == "heard" else one.number] = 1.0
+    lags = [one.lag + (trip if one.kind == "heard" else 0.0 * trip) for one in reads]
     states = tuple(f"differences in {name}" for name in source.names)
     row, column = np.nonzero((M != 0).any(axis=tuple(range(2, M.ndim))))
-    value, delays = np.atleast_2d(M[row, column].T), np.atleast_2d(np.array([trip])[:heard].T)
+    value = np.atleast_2d(M[row, column].T)
+    delays = np.atleast_2d(np.reshape(lags, (-1, *np.shape(point.x)[1:])).T)
     entries = Entries(row, column, value, delays, n, 1, 1)
     opened = Matrices(entries, states, (f"differences in {label}",), source.trackers)
     return closed(opened, point) if loop == "closed" else opened
@@ -581,6 +666,7 @@ def cut(point: OperatingPoint, only: int | None = None) -> str:
     for k, (f, source) in enumerate(zip(point.classes, sources(point), strict=True)):
         law, (first, last) = f.spec.law, (HEARD.index(RATIOS[0]), HEARD.index(offer_min) + 1)
         hears = _matters(source.B[:, first:last]) or _matters(source.D[first:last])
+        hears |= any(one.kind == "heard" and first <= one.number < last for one in source.past)
         sent = any(point.mode[l] == FULL or point.links[l].law.out.keys() & SENT for l in f.route)
         clocked = law.window is not None and law.static_window is None
         if only in (None, k) and clocked and hears and sent:

@@ -156,7 +156,12 @@ def local_loop(point: OperatingPoint) -> LocalLoop:
                 route[place[l], k], forward[place[l], k] = 1.0, lag.forward[k][h]
     columns = [HEARD.index(v) for v in (_INPUT[signal], edot, x_tau)]
     laws = []
-    for source in sources(point):
+    for f, source in zip(point.classes, sources(point), strict=True):
+        if source.past:
+            raise Unsupported(
+                f"flow {f.label!r} ({f.spec.law.name}) knows its own past, so that its loop has "
+                "more delays than its round trip; fluidcc.stability is exact there too"
+            )
         B, D = source.B[:, columns].T.copy(), np.array(source.D)[columns]
         if signal != DELAY:
             B[1], D[1] = 0.0, 0.0

@@ -21,6 +21,7 @@ from fluidcc.laws import Source
 from fluidcc.laws.early_loss import refuse_arrivals
 from fluidcc.laws.linear import standing
 from fluidcc.laws.parts import hears_ratios
+from fluidcc.laws.past import running
 from fluidcc.laws.steady import (
     FEW,
     few_packets,
@@ -253,6 +254,8 @@ def solved(wired: Wired, refused: Mapping[int, FluidccError]) -> Solved:
                 more = values["one_way_delay"][:, k] - system.numbers.base[:, k]
                 start = given.initial("flow", flow.name, z, known)
                 own[plain(z)] = start + evaluated(account.delay, known) * more
+        if system.laws[0][k] is not None:
+            own |= {plain(z): np.zeros(wired.points) for z in running(flow.law)}
         known |= {z: own[plain(z)] for z in flow.law.states if plain(z) in own}
         known |= {s: values[column][:, k] for s, column in HEARD.items()}
         for z, f in flow.law.steady.items():

@@ -43,6 +43,7 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import LawError, UnitsError
 from fluidcc.base.units import dimension, to_si
 from fluidcc.laws.parts import per_structure
+from fluidcc.laws.past import agos, pasts
 from fluidcc.symbols import (
     FUNCTIONS,
     LINK_INPUTS,
@@ -406,8 +407,38 @@ _SMALLEST = (
 )
 
 
+_WITH_PAST = ("the flow", "output", "the condition", "the refractory time", "the reset")
+
+
+def _check_pasts(law: Any) -> None:
+    """Refuse a past where none is known, of what none is known, or so long ago as nobody knows."""
+    for place, f in law.expressions():
+        for one in sorted(agos([f]), key=str):
+            if law.kind == "link" or not place.startswith(_WITH_PAST):
+                who = "links" if law.kind == "link" else "ticks, bounds and initial values"
+                raise LawError(
+                    f"{law.name}: {place} has the past {plain(one)}, but {who} know of none; ago "
+                    "is for flows, outputs and jumps of sources, so let a state follow it there"
+                )
+            if one.of not in law.flow and one.of not in law.inputs:
+                raise LawError(
+                    f"{law.name}: {place} has the past of {plain(one.of)}, which is neither a "
+                    "state, a parameter nor a signal; declare it in flow, or in params and units"
+                )
+            lag = one.lag
+            known = {*law.flow, *law.params, *law.constants, *symbols_of(RTT)}
+            for s in sorted(lag.free_symbols & {*law.inputs} - known, key=str):
+                raise LawError(
+                    f"{law.name}: the lag in {place} depends on {plain(s)}; make it of parameters, "
+                    "states and the round trip"
+                )
+            roles = "neither a state, a parameter nor the round trip, of which a lag is made"
+            _check_expression(law, f"the lag in {place}", lag, known, roles)
+
+
 def _check_symbols(law: Any) -> None:
-    known = {*law.flow, *law.params, *law.inputs}
+    _check_pasts(law)
+    known = {*law.flow, *law.params, *law.inputs, *pasts(law)}
     for place, f in law.expressions():
         _check_expression(law, place, f, known, "neither a state, a parameter nor a signal")
     steady = getattr(law, "steady", {})
@@ -520,6 +551,7 @@ def _check_units(law: Any) -> None:
                 f"drop it"
             )
     units = {**{s: SIGNAL_UNITS[s] for s in law.inputs}, **law.units}
+    units |= {one: units[one.of] for one in pasts(law)}
     dims = {s: dim_of_text(text) for s, text in units.items()}
     for relation in law.where:
         _check_comparison(law, "where", relation, dims)
@@ -528,7 +560,8 @@ def _check_units(law: Any) -> None:
         (f"steady {plain(z)}", f, ("bit/s" if z == "rate" else z,))
         for z, f in getattr(law, "steady", {}).items()
     )
-    for place, f, unit in (*law.equations(), *initial, *steady):
+    lags = ((f"the lag of {plain(one)}", one.lag, ("s",)) for one in pasts(law))
+    for place, f, unit in (*law.equations(), *initial, *steady, *lags):
         f = unfold(f)
         for relation in f.atoms(Relational):
             _check_comparison(law, place, relation, dims)

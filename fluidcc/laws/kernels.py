@@ -31,6 +31,7 @@ from sympy.printing.pycode import PythonCodePrinter
 from fluidcc.base.errors import LawError
 from fluidcc.laws.law import Law, Link
 from fluidcc.laws.parts import per_structure
+from fluidcc.laws.past import lags, pasts
 from fluidcc.laws.switches import Collector, mode_symbol
 from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.fluid import calls
@@ -328,10 +329,11 @@ def _roots(law: Law) -> list[Expr]:
 def law_names(
     law: Law, states: list[str], signals: list[str], params: list[str]
 ) -> dict[Symbol, str]:
-    """Return the text of each symbol of a law: its states, its signals in the order of the rows,
-    its parameters.
+    """Return the text of each symbol of a law: its states, its signals in the order of the rows
+    and after them its pasts, its parameters.
     """
     rows = (y, c, law.queue, q_max, t, *OF_FLOWS) if isinstance(law, Link) else SOURCE_INPUTS
+    rows = (*rows, *pasts(law))
     symbols, texts = (*_own_states(law), *law.params, *rows), [*states, *params, *signals]
     return {s: text for s, text in zip(symbols, texts, strict=True) if s is not None}
 
@@ -471,7 +473,7 @@ def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbo
     """Return the signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all
     its symbols.
     """
-    rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
+    rows = LINK_ROWS if isinstance(law, Link) else (*SOURCE_ROWS, *map(plain, pasts(law)))
     own = _own_states(law)
     numbers = (
         [f"{a}{k}" for k in range(n)]
@@ -480,24 +482,40 @@ def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbo
     return rows, own, law_names(law, *numbers)
 
 
+def _loads(law: Law, lines: Sequence[str]) -> list[str]:
+    """Return the lines that take what some lines use out of the arrays of variables."""
+    rows, own, _ = _numbered(law)
+    used = " ".join(lines)
+    arrays = (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
+    return [
+        f"{a}{k} = {a}[{k}*{step} + i]"
+        for a, step, count in arrays
+        for k in range(count)
+        if f"{a}{k}" in used
+    ]
+
+
+def lag_kernel_text(law: Law) -> str:
+    """Return the text of a kernel as that of `kernel_text`, of which ``o`` takes the lags."""
+    _, _, names = _numbered(law)
+    lines, texts = decided_text(lags(law), names, "k", law.name)
+    body = [*_loads(law, [*lines, *texts]), *lines]
+    body += [f"o[{k}*n + i] = {text}" for k, text in enumerate(texts)]
+    text = "def kernel(n, su, z, u, p, m, dz, o, g, want):\n    for i in range(n):\n"
+    return text + "".join(f"        {line}\n" for line in body)
+
+
 def kernel_text(law: Law) -> str:
     """Return the text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``,
     variable by variable.
 
     When wanted, it fills the switches in, and puts held states of ``z`` on their bounds.
     """
-    rows, own, names = _numbered(law)
+    _, _, names = _numbered(law)
     lines, flows, outputs, switches = law_lines(
         law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True
     )
-    used = " ".join([*lines, *flows, *outputs, *switches])
-    arrays = (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
-    load = [
-        f"{a}{k} = {a}[{k}*{step} + i]"
-        for a, step, count in arrays
-        for k in range(count)
-        if f"{a}{k}" in used
-    ]
+    load = _loads(law, [*lines, *flows, *outputs, *switches])
     body = [*load, *lines]
     body += [f"dz[{k}*n + i] = {text}" for k, text in enumerate(flows)]
     stride = "su" if isinstance(law, Link) else "n"
@@ -531,3 +549,9 @@ def kernel_address(law: Law) -> int:
 def event_kernel_address(law: Law) -> int:
     """Return the address of the kernel of a law's jumps and ticks."""
     return _build(event_kernel_text(law), law)
+
+
+@per_structure
+def lag_kernel_address(law: Law) -> int:
+    """Return the address of the kernel of how long ago a law's pasts are."""
+    return _build(lag_kernel_text(law), law)

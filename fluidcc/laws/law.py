@@ -21,6 +21,7 @@ from fluidcc.base.arguments import choice, explained, explained_class, shown
 from fluidcc.base.errors import LawError
 from fluidcc.laws.checks import Dim, check_law, dim_of_text, parameter_values
 from fluidcc.laws.parts import Frozen, Jump, Steady, Structure, Tick, frozen, interned, structure
+from fluidcc.laws.past import agos, known_past
 from fluidcc.laws.switches import Switched, switched
 from fluidcc.laws.written import described, in_latex
 from fluidcc.symbols import (
@@ -204,8 +205,21 @@ class Law(metaclass=_EqualIsSame):
                         f"{self.name}: {name} holds {shown(one)}; give {part.__name__} objects"
                     )
         keep("where", tuple(self.where))
+        self._know_parameters(keep)
         keep("params", Frozen(parameter_values(self)))
         check_law(self)
+
+    def _know_parameters(self, keep: Any) -> None:
+        """Take parameters, which do not change, for their past."""
+        if not agos(f for _, f in self.expressions()):
+            return
+
+        def known(f: Any) -> Any:
+            return known_past(f, self.params)
+
+        for name in ("flow", "out"):
+            keep(name, Frozen({k: known(f) for k, f in getattr(self, name).items()}))
+        keep("jumps", tuple(j.rewritten(known) for j in self.jumps))
 
     @cached_property
     def structure(self) -> Structure:

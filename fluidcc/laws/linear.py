@@ -24,6 +24,7 @@ from sympy import (
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import L, Law
 from fluidcc.laws.parts import per_structure
+from fluidcc.laws.past import at_rest, pasts, running
 from fluidcc.laws.steady import without
 from fluidcc.symbols import edot, numpy_function, plain, positive, unfold
 
@@ -32,7 +33,7 @@ class Jacobians(NamedTuple):
     """Derivatives of flow and outputs (rows) by states and inputs (columns), in the law's orders.
 
     A is (states, states), B (states, inputs), C (outputs, states), D (outputs, inputs); outputs as
-    in ``law.out``.
+    in ``law.out``. After the inputs stand the law's `pasts`.
     """
 
     A: Any
@@ -81,16 +82,24 @@ def slope(f: Expr, s: Symbol) -> Expr:
 
 @per_structure
 def symbolic_jacobians(law: Law) -> Jacobians:
-    """Return A, B, C, D of a law as SymPy matrices that hold its mode symbols."""
-    held = law.switched()
-    columns = (law.states, law.inputs)
+    """Return A, B, C, D of a law as SymPy matrices that hold its mode symbols.
+
+    What it was some time ago has columns of its own, and moves with the lag where it runs on.
+    """
+    held, past = law.switched(), pasts(law)
+    rest = at_rest(law, held.flow)
+    drifting = [one for one in past if one.of in running(law)]
+
+    def by(f: Expr, s: Symbol) -> Expr:
+        found = slope(f, s)
+        for one in drifting if s not in past else ():
+            found -= slope(f, one) * held.flow[one.of] * slope(one.lag, s)
+        return found.xreplace(rest)
+
+    columns = (law.states, (*law.inputs, *past))
     rows = ([*held.flow.values()], [*held.out.values()])
     return Jacobians(
-        *(
-            Matrix(len(f), len(v), [slope(g, s) for g in f for s in v])
-            for f in rows
-            for v in columns
-        )
+        *(Matrix(len(f), len(v), [by(g, s) for g in f for s in v]) for f in rows for v in columns)
     )
 
 
@@ -174,14 +183,14 @@ class _Switch(NamedTuple):
 
 @per_structure
 def _switches(law: Law) -> tuple[_Switch, ...]:
-    held = law.switched()
+    held, rest = law.switched(), at_rest(law)
     symbols = [*law.states, *law.inputs, *law.params]
     return tuple(
         _Switch(
             numpy_function([*symbols, *held.modes[:k]], f, _NUMPY),
             tuple(i for i, s in enumerate(symbols) if s in f.free_symbols),
         )
-        for k, f in enumerate(held.switches)
+        for k, f in enumerate(g.xreplace(rest) for g in held.switches)
     )
 
 
@@ -222,7 +231,9 @@ def branch_function(law: Law) -> Callable[..., Branch]:
         analytic, so that a complex step differentiates it once more to rounding.
     """
     held, matrices = law.switched(), symbolic_jacobians(law)
-    rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
+    rest = at_rest(law, held.flow)
+    values = [f.xreplace(rest) for f in (*held.flow.values(), *held.out.values())]
+    rows = [*values, *(f for M in matrices for f in M)]
     symbols = [*law.states, *law.inputs, *law.params, *held.modes]
     function = numpy_function(symbols, rows, _NUMPY, cse=True)
     sizes = [len(held.flow), len(held.out), *(len(M) for M in matrices)]
@@ -239,6 +250,21 @@ def branch_function(law: Law) -> Callable[..., Branch]:
         return Branch(flow, out, Jacobians(*parts))
 
     return branch
+
+
+@per_structure
+def lag_function(law: Law) -> Callable[..., Any]:
+    """Return how long ago each of a law's `pasts` is where it rests (pasts, ...), as a function of
+    states, inputs and parameters.
+    """
+    symbols = [*law.states, *law.inputs, *law.params]
+    function = numpy_function(symbols, [one.lag for one in pasts(law)], _NUMPY)
+
+    def found(z: Any, u: Any, p: Any) -> Any:
+        arguments, shape = _flat(z, u, p)
+        return np.array([np.broadcast_to(v, shape) for v in function(*arguments)])
+
+    return found
 
 
 # --- sampled laws at a standstill -----------------------------------------------------------------

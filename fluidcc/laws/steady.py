@@ -26,6 +26,7 @@ from sympy import (
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Structure, per_structure, used
+from fluidcc.laws.past import at_rest, pasts, running
 from fluidcc.symbols import (
     OF_FLOWS,
     RATIOS,
@@ -150,10 +151,14 @@ def with_levels(law: Source, propagation: float, initial: Any) -> Source:
 
 
 def settled(law: L) -> L:
-    """Return the law at rest, without the states that follow from others there."""
-    if not isinstance(law, Source) or not law.steady:
+    """Return the law at rest, without the states that follow from others there, or run on; what
+    was is what is.
+    """
+    if not isinstance(law, Source) or not (law.steady or pasts(law)):
         return law
     put = {z: unfold(f) for z, f in law.steady.items() if z != "rate"}
+    put |= dict.fromkeys(running(law), Integer(0))
+    put |= {one: f.xreplace(put) for one, f in at_rest(law).items()}
     rate = law.steady.get("rate")
     return _without(law, put, {} if rate is None else {"rate": unfold(rate)})
 

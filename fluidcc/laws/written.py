@@ -8,8 +8,10 @@ from typing import Any
 
 from sympy import sympify
 from sympy.printing.latex import LatexPrinter
+from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
+from fluidcc.laws.past import Ago
 from fluidcc.symbols import SIGNAL_MEANING, SIGNAL_UNITS, Let, plain
 
 
@@ -56,7 +58,9 @@ def _lets(roots: list[Any]) -> list[Let]:
     found: list[Let] = []
     todo = list(roots)
     while todo:
-        for v in sorted(sympify(todo.pop(0)).atoms(Let), key=str):
+        f = sympify(todo.pop(0))
+        todo += [one.written for one in sorted(f.atoms(Ago), key=str)]
+        for v in sorted(f.atoms(Let), key=str):
             if v not in found:
                 found.append(v)
                 todo.append(v.definition)
@@ -76,6 +80,10 @@ class _Latex(LatexPrinter):
         text = super()._print_Symbol(expr)
         text = _WORD.sub(lambda m: rf"\mathrm{{{m[1]}}}" if m[1] else m[0], text)
         return rf"\left({text}\right)" if " + " in text or "/" in text else text
+
+    def _print_Ago(self, expr: Any) -> str:
+        lag = self.parenthesize(expr.written, PRECEDENCE["Mul"])
+        return rf"{self._print(expr.of)}\!\left(t - {lag}\right)"
 
     def _print_Heaviside(self, expr: Any, exp: Any = None) -> str:
         text = rf"\left[{self._print(expr.args[0])} > 0\right]"
@@ -124,6 +132,10 @@ def in_latex(law: Any) -> str:
 class _Plain(StrPrinter):
     def _print_Symbol(self, expr: Any) -> str:
         return plain(expr.name.replace("'", "\N{PRIME}"))  # or w' would be taken for w
+
+    def _print_Ago(self, expr: Any) -> str:
+        lag = self.parenthesize(expr.written, PRECEDENCE["Mul"])
+        return f"{self._print(expr.of)}(t - {lag})"
 
 
 _TEXT: dict[str, Any] = {

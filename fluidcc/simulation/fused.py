@@ -19,6 +19,7 @@ from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Link
 from fluidcc.laws.parts import used
+from fluidcc.laws.past import pasts
 from fluidcc.laws.steady import trackers
 from fluidcc.network import Network
 from fluidcc.numerics.compiling import load_text, source_hash
@@ -123,6 +124,8 @@ def _strange(law: Law) -> str:
     """What a fused step does not take of a law."""
     heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], *OF_FLOWS}
     told = isinstance(law, Link) and {*law.out} & {"offer", *REPORTING}
+    if pasts(law):
+        return "knows its own past"
     return "tells or hears more than data carry" if told or used(law) & heard else ""
 
 

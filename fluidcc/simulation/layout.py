@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from sympy import Pow
@@ -16,6 +17,7 @@ from fluidcc.laws import Law, Source
 from fluidcc.laws.early_loss import sparing
 from fluidcc.laws.kernels import count_switches
 from fluidcc.laws.parts import per_structure, told_apart, used
+from fluidcc.laws.past import lags, pasts, remembered
 from fluidcc.laws.steady import grouped, trackers
 from fluidcc.network.network import Network, require_flows
 from fluidcc.network.patterns import Modulated
@@ -131,6 +133,10 @@ class Layout:
     streams: list[tuple[int, int, int]] = field(default_factory=list)
     rate_state: list[int] = field(default_factory=list)
     own_rate: list[int] = field(default_factory=list)
+    # of what is remembered of flows, a state or -1 - the place of a signal
+    pasts: list[int] = field(default_factory=list)
+    # by lag: its flow, and the pairs of `State.recall`
+    lags: list[tuple[int, list[int]]] = field(default_factory=list)
     # links that drop before their queue, or tell sources something
     acting: list[int] = field(default_factory=list)
     # by class: whether some source goes by what data carry
@@ -193,7 +199,12 @@ class Layout:
     def record_size(self) -> int:
         """Numbers in a record."""
         rest = len(self.aggregates) + self.own_rates + s.XSIZE * len(self.acting)
-        return self.rate_place(rest)
+        return self.rate_place(rest + len(self.pasts))
+
+    @property
+    def signals(self) -> int:
+        """How many signals flows have: those of the vocabulary, then their own pasts."""
+        return s.USIZE + max((len(pasts(g.law)) for g in self.groups), default=0)
 
 
 def require_runnable(net: Network) -> None:
@@ -252,11 +263,14 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     _stream_nodes(at)
     _own_rates(at)
     _tellers(at)
+    _own_pasts(at)
     laws = [g.law for g in at.every_group]
     at.hybrid = any(law.jumps or law.ticks for law in laws)
     at.locate = len(at.flows) <= LOCATE_LIMIT or any(law.jumps for law in laws)
-    at.refit = bool(at.streams) or any(
-        _varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups
+    at.refit = (
+        bool(at.streams)
+        or any(source < 0 for source in at.pasts)
+        or any(_varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups)
     )
     at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
     outs = {name for g in at.link_groups for name in g.law.out}
@@ -439,6 +453,26 @@ def _own_rates(at: Layout) -> None:
         reads = x_tau in used(group.law)
         at.own_rate += [slot + j if reads else -1 for j in range(group.size)]
         slot += group.size if reads else 0
+
+
+def _own_pasts(at: Layout) -> None:
+    """What is remembered of each flow, and each of its lags as a read node, which is the last."""
+    nf = len(at.flows)
+    for g in at.groups:
+        of = remembered(g.law)
+        first = len(at.pasts)
+        for z in of:
+            state = g.states + g.own.index(z) * g.size if z in g.own else -1
+            row = -1 if z in g.own else SOURCE_INPUTS.index(z)
+            at.pasts += [state + n if state >= 0 else -1 - (row * nf + g.first + n)
+                         for n in range(g.size)]  # fmt: skip
+        for lag in lags(g.law):
+            rows = [(s.USIZE + k, of.index(one.of)) for k, one in enumerate(pasts(g.law))
+                    if one.lag == lag]  # fmt: skip
+            for n in range(g.size):
+                pairs = [(row * nf + g.first + n, first + k * g.size + n) for row, k in rows]
+                at.lags.append((g.first + n, [*chain.from_iterable(pairs)]))
+                at.nodes.append(Node(s.TOLD, at.route(g.first + n)[0], 0.0))
 
 
 def base_delay(at: Layout, k: int) -> float:

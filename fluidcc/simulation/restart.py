@@ -33,7 +33,7 @@ from fluidcc.symbols import packet, plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-_VERSION = 10  # of what is written down
+_VERSION = 11  # of what is written down
 _CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
 Array = NDArray[Any]
 
@@ -66,6 +66,8 @@ def _arrays(space: Workspace) -> dict[str, Array]:
     return {
         "y": state.y[: at.n_states],
         "flow_on": state.flow_on[:nf],
+        "flow_begun": state.flow_begun[:nf],
+        "past_first": state.past_first[: int(state.n_pasts)],
         "mode": state.mode[:nl],
         "totals": state.totals[: 2 * nl],
         **{name: getattr(state, name)[:n] for name in _CLOCKS},

@@ -452,6 +452,7 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
         return NotFinite(
             f"{_worst_state(space, at)} became NaN or infinite at {time:.9g} s; "
             "look for a division by zero in its law, or a parameter of wrong size"
+            f"{', or a lag of ago() that more than doubles within itself' if at.lags else ''}"
         )
     if code == s.CHATTER:
         links = len(at.links)

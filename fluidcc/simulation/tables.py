@@ -18,7 +18,13 @@ from scipy.sparse import csr_array
 
 from fluidcc.base.units import dimension
 from fluidcc.laws import Law, Tick
-from fluidcc.laws.kernels import bound_switches, count_switches, event_kernel_address
+from fluidcc.laws.kernels import (
+    bound_switches,
+    count_switches,
+    event_kernel_address,
+    lag_kernel_address,
+)
+from fluidcc.laws.past import lags
 from fluidcc.laws.steady import trackers
 from fluidcc.network.parameters import evaluated
 from fluidcc.network.specs import LinkSpec
@@ -72,7 +78,7 @@ def maps(at: Layout) -> Tables:
         "hears": at.hears,
         "mode": [s.HELD] * nl,
         **rows_of("next_start", "next_link", nexts),
-        "landed_time": [-math.inf] * (nl + len(at.classes)),
+        "landed_time": [-math.inf] * (nl + len(at.classes) + len(at.lags)),
         **rows_of("ending_start", "ending", inverse(ends, nl)),
         "most_hops": hops,
         "spread": spread,
@@ -84,6 +90,38 @@ def maps(at: Layout) -> Tables:
         "flow_stride": [g.size for g in at.groups for _ in g.members],
         "flow_states": [len(g.own) for g in at.groups for _ in g.members],
     }
+
+
+def own_pasts(at: Layout) -> Tables:
+    """What flows know of their own past, and since when they have one."""
+    groups, first = [], 0
+    for k, g in enumerate(at.groups):
+        if count := len(lags(g.law)) * g.size:
+            groups.append([lag_kernel_address(g.law), k, first])
+            first += count
+    flows = [flow for flow, _ in at.lags]
+    return {
+        "n_lags": len(at.lags),
+        "n_lag_groups": len(groups),
+        "n_pasts": len(at.pasts),
+        "flow_begun": [f.access_delay for f in at.flows],
+        "lag_group": [*chain.from_iterable(groups)],
+        "lag": len(at.lags),
+        "lag_flow": flows,
+        "lag_of": [_looked_up(at, pairs) for _, pairs in at.lags],
+        **rows_of("flow_lag_start", "flow_lag", inverse(flows, len(at.flows))),
+        "recall_start": [0, *accumulate(len(pairs) // 2 for _, pairs in at.lags)],
+        "recall": [*chain.from_iterable(pairs for _, pairs in at.lags)],
+        "past_source": at.pasts,
+        "past_first": len(at.pasts),
+        "node_past": 5 * len(at.pasts),
+    }
+
+
+def _looked_up(at: Layout, pairs: list[int]) -> int:
+    """What of a flow a lag is of, as bits."""
+    kinds = {s.OF_STATES if at.pasts[slot] >= 0 else s.OF_SIGNALS for slot in pairs[1::2]}
+    return sum(kinds)
 
 
 def accounts(at: Layout) -> Tables:

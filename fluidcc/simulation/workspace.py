@@ -25,6 +25,7 @@ from fluidcc.simulation.tables import (
     maps,
     natural_time,
     nodes,
+    own_pasts,
     scheduled,
     state_sizes,
     work_sizes,
@@ -71,6 +72,7 @@ class Workspace:
             **nodes(at),
             **maps(at),
             **accounts(at),
+            **own_pasts(at),
             **capacities(at, since),
             **scheduled(changes),
             **self._pools(times),
@@ -187,7 +189,7 @@ class Workspace:
     def _constants(self, atol: float, work: list[float]) -> Tables:
         at = self.at
         nf = len(at.flows)
-        signals = [[0.0] * nf for _ in range(s.USIZE)]
+        signals = [[0.0] * nf for _ in range(at.signals)]
         signals[s.UOFFERMIN] = [NO_OFFER] * nf
         signals[s.UEB] = [at.classes[k][2] for k in at.flow_class]
         signals[s.UPACKET] = [f.packet for f in at.flows]
@@ -234,7 +236,7 @@ class Workspace:
             (7 * nl, "arrival_slopes link_outputs"), (acted, "acted"), (5 * acted, "node_acted"),
             (len(at.nodes), "cursor cursor_start entry_time entry_place path_stretch path_kept"),
             (len(at.nodes), "path_unmarked path_passed path_price path_wait"),
-            (nc, "class_sample"), (nl + nc, "landed"),
+            (nc, "class_sample"), (nl + nc + len(at.lags), "landed"),
             (switches, "switch_value together pending crossed_switch"), (3 * switches, "switched"),
             (rules, "rule_base rule_period rule_gap"), (2, "rule_result"),
         )  # fmt: skip

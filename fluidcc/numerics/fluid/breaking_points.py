@@ -45,6 +45,7 @@ from fluidcc.numerics.layout import at, copy
 
 from ..compiling import njit
 from ..fluid import state as s
+from .past import past_of
 from .reads import link_of, rate_of, record_of, resolution, work
 
 _FEW = 4  # landings at sources, so many that they need no second thought
@@ -55,6 +56,7 @@ SEEN = 0.2  # of the tolerance, by which a jump of a rate makes a difference
 # a landing's generation counts ones for passages through sources, and eights for links crossed
 # since
 _HOP = 8
+NEVER = 99  # a generation that is not followed
 # of the fourth difference of five values is too much: a third of what their quartic misses of a
 # kink
 MISSED = 0.012
@@ -103,6 +105,8 @@ def news(run: s.State, kind: int, index: int, generation: int, tol: float) -> bo
     ones count once.
     """
     place = index if kind == s.AT_LINK else run.n_links + index
+    if kind == s.AT_PAST:
+        place += run.n_classes
     before = run.landed[place]
     if abs(run.landed_time[place] - run.t) > tol:
         run.landed_time[place] = run.t
@@ -209,6 +213,32 @@ def forward_class(run: s.State, link: int, generation: int) -> None:
 
 
 @njit()
+def recall(run: s.State, flow: int, of_states: int, of_signals: int) -> None:
+    """A flow is not smooth now, its states and what it hears by these generations: it will see that
+    in its own past, after each lag as it is now.
+    """
+    for k in range(run.flow_lag_start[flow], run.flow_lag_start[flow + 1]):
+        m = run.flow_lag[k]
+        generation = NEVER
+        if run.lag_of[m] & s.OF_STATES:
+            generation = of_states
+        if run.lag_of[m] & s.OF_SIGNALS:
+            generation = min(generation, of_signals)
+        if run.lag[m] > 0.0 and generation < NEVER and run.track and _followed(run, generation):
+            push(run, run.t + run.lag[m], s.AT_PAST, m, generation)
+
+
+@njit()
+def recall_class(run: s.State, index: int, generation: int) -> None:
+    """What a class hears is not smooth now, which its flows will see in their own past; and in that
+    of their states, which are smoother.
+    """
+    if run.n_lags:
+        for k in range(run.class_flow_start[index], run.class_flow_start[index + 1]):
+            recall(run, run.class_flow[k], generation + 1, generation)
+
+
+@njit()
 def send_kink(run: s.State, switch: int, told: int) -> int:
     """Send on the kink of a switch that changes now, unless that of its link, `told`, has been;
     return the link.
@@ -219,6 +249,8 @@ def send_kink(run: s.State, switch: int, told: int) -> int:
         forward_class(run, link, 1)
         if owner < 0:
             bend(run, link)
+    if owner >= 0:
+        recall(run, owner, 1, NEVER)
     return int(link)
 
 
@@ -344,6 +376,9 @@ def straighten(run: s.State) -> None:
             _line(at(b, s.LPRICE))
     for g in range(run.n_aggregates + run.n_own_rates):
         _line(rate_of(run, r, g))
+    for slot in range(run.n_pasts):
+        if run.past_source[slot] < 0:
+            _line(past_of(run, r, slot))
 
 
 @njit()

@@ -21,6 +21,7 @@ from .breaking_points import (
 from .calls import call_step
 from .events import act, arrive, due, flip, next_break, start
 from .modes import first_event
+from .past import oldest_wanted
 from .reads import record_of, resolution, work
 from .sampling import add_totals, sample_step
 from .step import step_array
@@ -278,6 +279,8 @@ def _accept(run: s.State, end: float) -> None:
     oldest = run.n_records
     for j in range(run.n_nodes):
         oldest = min(oldest, run.cursor[j])
+    if run.n_lags:
+        oldest = min(oldest, oldest_wanted(run, end))
     run.oldest = max(run.oldest, oldest - 1)
     run.fresh = 0
 
@@ -295,6 +298,7 @@ def _hand_over(run: s.State) -> None:
     if not run.refit:
         copy(run.arrival_slopes, at(run.arrival_slopes, 6 * nl), nl)
     copy(run.node_acted, at(run.node_acted, 4 * acting), acting)
+    copy(run.node_past, at(run.node_past, 4 * run.n_pasts), run.n_pasts)
 
 
 @njit(**_ONCE)

@@ -16,7 +16,7 @@ from fluidcc.numerics.layout import clear
 
 from ..compiling import njit
 from ..fluid import state as s
-from .breaking_points import forward_class
+from .breaking_points import forward_class, recall
 from .calls import state
 from .driver import drive
 from .events import act, arrive, leave_undecided, start
@@ -39,6 +39,9 @@ def _begin(run: s.State, hops: int, first_step: float) -> None:
         keep_node(run, 0)
         linear_record(run, run.natural)
     run.n_records = 1
+    for i in range(run.n_flows):
+        if run.flow_on[i] == s.ON:
+            recall(run, i, 1, 1)
     resume(run, 0.0, first_step)
 
 

@@ -18,7 +18,19 @@ from fluidcc.numerics.layout import at, copy
 
 from ..compiling import njit
 from ..fluid import state as s
-from .breaking_points import bend, emit, forward, forward_class, news, pop, send_kink, speak
+from .breaking_points import (
+    NEVER,
+    bend,
+    emit,
+    forward,
+    forward_class,
+    news,
+    pop,
+    recall,
+    recall_class,
+    send_kink,
+    speak,
+)
 from .calls import call_kernel
 from .modes import settle_links
 from .reads import resolution, work
@@ -192,6 +204,7 @@ def _change(run: s.State, k: int) -> None:
                 run.switch[m] = s.UNDECIDED
     if source:
         forward_class(run, run.first_link[owner], 0)
+        recall(run, owner, 0, NEVER)
     else:
         forward(run, owner, 0)
         if row[s.HTELLS]:
@@ -356,6 +369,11 @@ def _apply(run: s.State, kind: int, index: int, value: float, generation: int) -
         forward(run, index, generation)
     elif kind == s.AT_CLASS:
         forward_class(run, run.class_link[index], generation + 1)
+        recall_class(run, index, generation)
+    elif kind == s.AT_PAST:
+        flow = run.lag_flow[index]
+        forward_class(run, run.first_link[flow], generation + 1)
+        recall(run, flow, generation + 1, NEVER)
     elif kind == s.CAPACITY:
         run.capacity[index] = value
         forward(run, index, 0)
@@ -364,6 +382,7 @@ def _apply(run: s.State, kind: int, index: int, value: float, generation: int) -
     else:
         _flow_change(run, kind, index, value)
         forward_class(run, run.first_link[index], 0)
+        recall(run, index, 1, 1)
 
 
 @njit()
@@ -376,6 +395,7 @@ def _flow_change(run: s.State, kind: int, i: int, value: float) -> None:
         run.flow_on[i] = s.ON
         return
     run.flow_on[i] = s.ON if kind == s.FLOW_ON else s.OFF
+    run.flow_begun[i] = run.t
     off, step = run.flow_state[i], run.flow_stride[i]
     for k in range(run.flow_states[i]):  # a source starts anew each time
         run.y[off + k * step] = run.initial[off + k * step]

@@ -442,5 +442,8 @@ def read_list(
 
 @njit()
 def read_nodes(run: s.State, now: float, right: int, last: int) -> int:
-    """Evaluate every node at `now`; return 1 if one of them looked into the step in progress."""
-    return read_list(run, run.every_node, run.n_nodes, run.cursor, now, right, last)
+    """Evaluate every node but those of lags at `now`; return 1 if one of them looked into the step
+    in progress.
+    """
+    count = run.n_nodes - run.n_lags
+    return read_list(run, run.every_node, count, run.cursor, now, right, last)

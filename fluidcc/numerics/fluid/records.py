@@ -13,6 +13,7 @@ from fluidcc.numerics.layout import at, copy
 from ..compiling import njit
 from ..fluid import state as s
 from ..tableaus import TSIT5
+from .past import keep_signals, past_of
 from .reads import acted_of, link_of, rate_of, record_of
 
 _INLINE: dict[str, Any] = {"fastmath": {"arcp", "contract"}, "forceinline": True}
@@ -102,6 +103,7 @@ def keep_node(run: s.State, node: int) -> None:
     copy(at(run.node_mark, node * nl), run.mark, nl)
     copy(at(run.node_price, node * nl), run.price, nl)
     copy(at(run.node_acted, node * acting), run.acted, acting)
+    keep_signals(run, node)
 
 
 @njit(forceinline=True)
@@ -141,6 +143,12 @@ def linear_record(run: s.State, h: float) -> None:
             rate_of(run, r, g)[0] += run.node_rate[i]
         if own >= 0:
             rate_of(run, r, run.n_aggregates + own)[0] += run.node_rate[i]
+    for slot in range(run.n_pasts):
+        o, source = past_of(run, r, slot), run.past_source[slot]
+        if source >= 0:
+            o[0], o[1] = run.y[source], h * run.slopes[source]
+        else:
+            o[0] = run.node_past[slot]
 
 
 @njit(forceinline=True)
@@ -192,6 +200,12 @@ def write_record(run: s.State, h: float) -> None:
             _add(rate_of(run, r, g), _rate_quartic(run, i))
         if own >= 0:
             _add(rate_of(run, r, run.n_aggregates + own), _rate_quartic(run, i))
+    for slot in range(run.n_pasts):
+        source = run.past_source[slot]
+        if source >= 0:
+            put(past_of(run, r, slot), state_quartic(run, source))
+        else:
+            put(past_of(run, r, slot), fitted_of(at(run.node_past, slot), run.n_pasts))
 
 
 @njit()

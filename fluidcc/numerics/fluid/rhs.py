@@ -14,6 +14,7 @@ from fluidcc.numerics.layout import NO_OFFER, at, clear
 from ..compiling import njit
 from ..fluid import state as s
 from .calls import call_kernel
+from .past import look_back
 from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record_of, share
 
 
@@ -182,6 +183,8 @@ def evaluate(
     run.nfev += 1
     inside = read_nodes(run, now, right, last)
     _signals(run, now, want)
+    if run.n_lags:
+        inside |= look_back(run, now, oz, right, last)
     _sources(run, oz, od, want)
     _arrivals(run, od, stage)
     _links(run, now, oz, od, want)

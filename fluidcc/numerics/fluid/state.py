@@ -30,6 +30,9 @@ class State(NamedArrays):
     n_streams: int  # streams into links that are not the first of their flows
     n_aggregates: int  # of first-hop rates that feed streams
     n_own_rates: int  # flows whose law reads its own past rate
+    n_lags: int  # lags of flows that know their past, each a read node, the last ones
+    n_lag_groups: int  # groups of such flows
+    n_pasts: int  # states and signals whose past they know
     n_acting: int  # links that drop before their queue, or tell sources something
     n_switches: int  # of sources and links, in all
     n_rules: int  # jumps and ticks, in all
@@ -153,6 +156,20 @@ class State(NamedArrays):
     # first of the switches at which another offer becomes the least or the largest, -1: none
     rivals: Ints
 
+    # --- own pasts: see `past` --------------------------------------------------------------------
+    flow_begun: Floats  # when each flow has started, for the last time
+    lag_group: Ints  # 3 x n_lag_groups: kernel, group of flows, first lag
+    lag: Floats  # n_lags, of the last evaluation
+    lag_flow: Ints
+    lag_of: Ints  # what is looked up there: bits of OF_STATES, OF_SIGNALS
+    flow_lag_start: Ints  # n_flows + 1 starts into `flow_lag`
+    flow_lag: Ints  # lags of a flow
+    recall_start: Ints  # n_lags + 1 starts into `recall`
+    recall: Ints  # pairs: place in `signals`, number of what is remembered
+    past_source: Ints  # n_pasts: state, or -1 - place in `signals`
+    past_first: Floats  # at the start of the flow
+    node_past: Floats  # 5 x n_pasts signals at the nodes
+
     # --- feedback classes -------------------------------------------------------------------------
     return_delay: Floats
     class_lag: Floats  # return plus access delay
@@ -245,7 +262,8 @@ class State(NamedArrays):
     scheduled_kind: Ints  # 2 x n_scheduled: kind, index
     landing_time: Floats
     landing: Ints  # 3 x landing_room: kind, index, generation
-    landed_time: Floats  # n_links + n_classes times of the last landing at a link, at a class
+    # n_links + n_classes + n_lags times of the last landing at a link, at a class, of a past
+    landed_time: Floats
     landed: Ints  # generations of the landings that were handled at that time
     next_start: Ints  # n_links + 1 starts into `next_link`
     next_link: Ints
@@ -292,6 +310,7 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 # mixed: it drops in place of marking, of some of its flows; and alone: data of some only
 (DROPS, OFFERS, REPORTS, MARKS, MIXED, ALONE) = (1, 2, 4, 8, 16, 32)
 (ROOT, TOLD) = (-1, -2)
+(OF_STATES, OF_SIGNALS) = (1, 2)
 
 # --- modes of a link ------------------------------------------------------------------------------
 (EMPTY, BUSY, FULL, HELD) = range(4)
@@ -314,7 +333,7 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 UNDECIDED = 2.0  # mode of a switch that is 0 or 1 by its value at the next start
 
 # --- kinds of breaking points ---------------------------------------------------------------------
-(AT_CLASS, AT_LINK, FLOW_ON, FLOW_OFF, FLOW_RATE, CAPACITY, FLOW_RELEASE) = range(7)
+(AT_CLASS, AT_LINK, AT_PAST, FLOW_ON, FLOW_OFF, FLOW_RATE, CAPACITY, FLOW_RELEASE) = range(8)
 
 # --- what a flow does -----------------------------------------------------------------------------
 # holding: it sends, but its states stand still, as they did before time 0
