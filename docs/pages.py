@@ -59,8 +59,8 @@ API = {
     "undelayed DelayLTI",
     "Sweeps": "sweep",
     "Results": "",
-    "Laws": "Source window Link Law Jump Tick Let ago Steady prove with_estimator with_pause "
-    "with_windowed_minimum marked_by_bytes",
+    "Laws": "Source window Link Law Jump Tick Let ago Steady highest lowest rounds prove "
+    "with_estimator with_pause with_windowed_minimum marked_by_bytes",
     "Pictures": "plot",
     "Figures of merit": "metrics",
     "Closed forms": "formulas",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.equilibria import num
     from fluidcc.equilibria.equilibrium import equilibrium, hold_trackers
     from fluidcc.explorer.app import explore
-    from fluidcc.laws import Jump, Law, Link, Source, Steady, Tick
+    from fluidcc.laws import Jump, Law, Link, Source, Steady, Tick, highest, lowest, rounds
     from fluidcc.laws.delay_equations import solve_dde
     from fluidcc.laws.past import ago
     from fluidcc.links import *
@@ -66,14 +66,17 @@ _HOME = {
     "dumbbell": "network.topologies",
     "equilibrium": "equilibria.equilibrium",
     "explore": "explorer.app",
+    "highest": "laws",
     "hold_trackers": "equilibria.equilibrium",
     "limit_cycle": "cycles.orbit",
     "linearize": "analysis.linearize",
+    "lowest": "laws",
     "marked_by_bytes": "sources.by_bytes",
     "parking_lot": "network.topologies",
     "prove": "proofs.prove",
     "published": "papers.published",
     "read_trace": "network.traces",
+    "rounds": "laws",
     "sampled_stability": "papers.ecf.routers",
     "scenarios": "network.scenarios",
     "simulate": "simulation.simulate",
@@ -104,11 +107,11 @@ above.CONDITIONS_IN = f"{__name__}.conditions"
 __all__ = [
     "DelayLTI", "Jump", "Law", "Let", "Link", "Network", "Scenario", "Source", "Steady", "Tick",
     "__version__", "ago", "claims", "compile", "count_packets", "dumbbell", "equilibrium", "errors",
-    "explore", "formulas", "hold_trackers", "limit_cycle", "linearize", "marked_by_bytes",
-    "metrics", "num", "parking_lot", "plot", "prove", "published", "read_trace",
-    "sampled_stability", "scenarios", "simulate", "solve_dde", "stability", "stability_boundary",
-    "sweep", "synchronized", "two_queues", "undelayed", "window", "with_estimator",
-    "with_pause", "with_windowed_minimum",
+    "explore", "formulas", "highest", "hold_trackers", "limit_cycle", "linearize", "lowest",
+    "marked_by_bytes", "metrics", "num", "parking_lot", "plot", "prove", "published", "read_trace",
+    "rounds", "sampled_stability", "scenarios", "simulate", "solve_dde", "stability",
+    "stability_boundary", "sweep", "synchronized", "two_queues", "undelayed", "window",
+    "with_estimator", "with_pause", "with_windowed_minimum",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from sympy import (
     Abs,
     Expr,
+    Float,
     Heaviside,
     Max,
     Min,
@@ -52,9 +53,9 @@ from fluidcc.base.errors import LawError
 __all__ = [
     "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "OF_FLOWS", "OUTPUT_MEANING", "OUTPUT_UNITS",
     "RATIOS", "REPORTING", "RTT", "SIGNAL_MEANING", "SIGNAL_UNITS", "SOURCE_INPUTS",
-    "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b", "edot", "expression", "factors",
-    "imported", "loss", "mark", "no_ecn", "noise", "nonnegative", "numpy_function", "offer_max",
-    "offer_min", "packet", "pi", "plain", "positive", "price", "q_max", "raises",
+    "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "change", "crossing", "e", "e_b", "edot", "expression",
+    "factors", "imported", "loss", "mark", "no_ecn", "noise", "nonnegative", "numpy_function",
+    "offer_max", "offer_min", "packet", "pi", "plain", "positive", "price", "q_max", "raises",
     "reports", "symbols_of", "t", "trip_max", "trip_mean", "unfold", "x_tau", "y",
 ]  # fmt: skip
 
@@ -347,6 +348,7 @@ def plain(symbol: Symbol | str) -> str:
 
 
 RTT = Let(r"\mathrm{RTT}", e + e_b)
+change = Let("r'", edot / Max(1 + edot, Float("1e-5")))  # its derivative, as a source sees it [1]
 
 
 def imported(symbol: Symbol) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from fluidcc.laws.extremes import highest, lowest, rounds
 from fluidcc.laws.law import Law, Link, Source, extended, marginal
 from fluidcc.laws.parts import Jump, Steady, Tick
 
-__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "extended", "marginal"]
+__all__ = [
+    "Jump", "Law", "Link", "Source", "Steady", "Tick", "extended", "highest", "lowest", "marginal",
+    "rounds",
+]  # fmt: skip

@@ -20,6 +20,7 @@ from sympy import Expr, Symbol, diff, expand, powsimp, sqrt, sympify
 from fluidcc.base.arguments import choice, explained, explained_class, shown
 from fluidcc.base.errors import LawError
 from fluidcc.laws.checks import Dim, check_law, dim_of_text, parameter_values
+from fluidcc.laws.extremes import written_out
 from fluidcc.laws.parts import Frozen, Jump, Steady, Structure, Tick, frozen, interned, structure
 from fluidcc.laws.past import agos, known_past
 from fluidcc.laws.switches import Switched, switched
@@ -207,6 +208,8 @@ class Law(metaclass=_EqualIsSame):
         keep("where", tuple(self.where))
         self._know_parameters(keep)
         keep("params", Frozen(parameter_values(self)))
+        for name, value in written_out(self).items():
+            keep(name, value)
         check_law(self)
 
     def _know_parameters(self, keep: Any) -> None:

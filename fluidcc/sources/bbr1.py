@@ -27,16 +27,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Float, Heaviside, Max, Min, Piecewise, Rational, log
+from sympy import Float, Heaviside, Max, Min, Piecewise, Rational, log, symbols
 
-from fluidcc.laws import Jump, Tick
+from fluidcc.laws import Jump, Tick, highest, rounds
 from fluidcc.sources.windows import F, acked, w, window
 from fluidcc.symbols import RTT, Let, loss, nonnegative, positive
 
 __all__ = ["BBRv1"]
 
 phase, T, T_n, n, B, age = nonnegative("phase T T_n n B age")
-D = nonnegative("D1:10")  # the last nine samples [packet/s]
+D = symbols("D_2:9", real=True)  # samples but the last two: states of `_largest` [packet/s]
 R_min, few, high, up, down, cap, cruise = positive("R_min few high up down cap cruise")
 W_R, hold = positive("W_R hold")
 margin, passed = nonnegative("margin passed")
@@ -69,15 +69,13 @@ _next = by_phase(DRAIN, CRUISE, UP, DOWN, CRUISE, LEAST, CRUISE)
 
 # What is known after a round trip.
 _sample = Let("D", Max(n / T_n, B * Heaviside(phase - DOWN - _HALF, 0)))  # B falls in others alone
-_largest = Let("B'", Max(_sample, *D))
+_largest = Let("B'", highest(_sample, over=rounds(9), blocks=9, every=RTT, name="D"))
 _least = Let("R'", Min(R_min, RTT))
 _fits = Let(r"\mathrm{BDP}'", _largest * _least)
-_full = Heaviside(Rational(5, 4) * Max(*D[2:]) - _largest, 0)  # nothing is gained: drain
+_full = Heaviside(Rational(5, 4) * Max(*D) - _largest, 0)  # nothing is gained: drain
 _cycling = Max(cap * _fits, few)
 _round = {
     B: _largest,
-    D[0]: _sample,
-    **dict(zip(D[1:], D[:-1], strict=True)),
     n: 0,
     T_n: 0,
     R_min: _least,
@@ -91,11 +89,8 @@ BBRv1 = window(
     _grown,
     clock="paced",
     rate=_rate,
-    flow={
-        phase: 0, T: 1, n: (1 - loss) * acked, T_n: 1, B: 0, **dict.fromkeys(D, 0), R_min: 0,
-        age: 1,
-    },
-    initial={phase: STARTUP, T: 0, n: 0, T_n: 0, B: 0, **dict.fromkeys(D, 0), R_min: 1e6, age: 0},
+    flow={phase: 0, T: 1, n: (1 - loss) * acked, T_n: 1, B: 0, R_min: 0, age: 1},
+    initial={phase: STARTUP, T: 0, n: 0, T_n: 0, B: 0, R_min: 1e6, age: 0},
     ticks=[Tick(RTT, _round)],
     jumps=[
         Jump(when=_over, reset={phase: _next, T: by_phase(0, passed * R_min, 0, 0, 0, 0, 0)}),
@@ -114,9 +109,9 @@ BBRv1 = window(
         hold: 0.2, passed: 0,
     },
     units={
-        phase: "1", T: "s", n: "packet", T_n: "s", B: "packet/s", **dict.fromkeys(D, "packet/s"),
-        R_min: "s", age: "s", high: "1", up: "1", down: "1", cap: "1", cruise: "1", few: "packet",
-        margin: "1", W_R: "s", hold: "s", passed: "1",
+        phase: "1", T: "s", n: "packet", T_n: "s", B: "packet/s", R_min: "s", age: "s", high: "1",
+        up: "1", down: "1", cap: "1", cruise: "1", few: "packet", margin: "1", W_R: "s", hold: "s",
+        passed: "1",
     },
     limits={margin: 1},
     least=few,
@@ -127,7 +122,6 @@ BBRv1 = window(
         n: "packets delivered since the last sample",
         T_n: "time since the last sample",
         B: "bandwidth: the largest of the last ten samples",
-        **{z: f"delivered packets a second, {k} round trips back" for k, z in enumerate(D, 1)},
         R_min: "least round trip known",
         age: "time since that was found",
         high: "gain in startup; in drain the rate has 1 over it",

@@ -31,33 +31,29 @@ from __future__ import annotations
 
 from sympy import Max, Min, Piecewise, Rational, symbols
 
-from fluidcc.laws import Tick
+from fluidcc.laws import Tick, highest, lowest, rounds
 from fluidcc.sources.clocks import s
 from fluidcc.sources.windows import w, window
 from fluidcc.symbols import RTT, Let, loss, nonnegative, positive
 
 __all__ = ["Copa"]
 
-a, v, starts, W, k, b, R, H = nonnegative("a v starts W k b R H")
+a, v, starts, W, k, b = nonnegative("a v starts W k b")
 up, D, l = symbols("up D l", real=True)
-S, Rs, Hs = nonnegative("S1:4"), nonnegative("R1:4"), nonnegative("H1:4")  # what R and H were
 delta, part, memory = positive("delta part memory")
 
 ENDLESS = 1e9  # more packets than are lost in a round trip
-_HALF = Rational(1, 2)
+_HALF, _LOOKS = Rational(1, 2), RTT / 7
 
-_standing = Let(r"\mathrm{RTT}_s", Min(RTT, *S))
-_least = Let(r"\mathrm{RTT}_{\min}", Min(RTT, R, *Rs))
-_largest = Let(r"\mathrm{RTT}_{\max}", Max(RTT, H, *Hs))
+_standing = Let(r"\mathrm{RTT}_s", lowest(RTT, 3 * _LOOKS, 3, every=_LOOKS, name="S"))
+_least = Let(r"\mathrm{RTT}_{\min}", lowest(RTT, memory, every=_LOOKS, name="R"))
+_largest = Let(r"\mathrm{RTT}_{\max}", highest(RTT, rounds(4), every=_LOOKS, name="H"))
 _queued = Let("d_q", _standing - _least)
 _fast = w * _queued > a * _standing  # than 1/(delta d_q)
 _seen = {
     up: Piecewise((-1, _fast), (1, True)),
     starts: Piecewise((0, _fast), (starts, True)),
     b: Piecewise((0, _queued <= part * (_largest - _least)), (b, True)),
-    R: Min(R, RTT),
-    H: Max(H, RTT),
-    **dict(zip(S, (RTT, *S), strict=False)),
 }
 _turned, _begins = D * (w - W) <= 0, starts > _HALF
 _round = {
@@ -68,8 +64,6 @@ _round = {
     a: Piecewise((1 / delta, b < 5), (a + 1, l < 1), (Max(a / 2, 1 / delta), True)),
     b: b + 1,
     l: Piecewise((0, l < 0), (l, l < 1), (-ENDLESS, True)),
-    H: RTT,
-    **dict(zip(Hs, (H, *Hs), strict=False)),
 }
 
 Copa = window(
@@ -77,20 +71,15 @@ Copa = window(
     (1 - loss) * s * Piecewise((1, _begins), (up * Min(v * a / w, 1), True)),
     clock="paced",
     rate=2 * w / _standing,
-    flow={l: loss * s, **dict.fromkeys((a, v, up, starts, W, D, k, b, R, H, *S, *Rs, *Hs), 0)},
+    flow={l: loss * s, **dict.fromkeys((a, v, up, starts, W, D, k, b), 0)},
     initial={
-        a: 1 / delta, **dict.fromkeys((v, up, starts), 1), **dict.fromkeys((R, *S, *Rs), 1e6),
-        W: w, **dict.fromkeys((D, k, b, l, H, *Hs), 0),
+        a: 1 / delta, **dict.fromkeys((v, up, starts), 1), W: w, **dict.fromkeys((D, k, b, l), 0),
     },
-    ticks=[
-        Tick(RTT / 7, _seen),
-        Tick(RTT, _round),
-        Tick(memory / 4, {R: RTT, **dict(zip(Rs, (R, *Rs), strict=False))}),
-    ],
+    ticks=[Tick(_LOOKS, _seen), Tick(RTT, _round)],
     params={delta: 0.5, part: 0.1, memory: 10},
     units={
         **dict.fromkeys((a, W, D, l), "packet"), **dict.fromkeys((v, up, starts, k, b), "1"),
-        **dict.fromkeys((R, H, *S, *Rs, *Hs, memory), "s"), delta: "1/packet", part: "1",
+        memory: "s", delta: "1/packet", part: "1",
     },
     limits={part: 1},
     least=2,
@@ -105,11 +94,6 @@ Copa = window(
         k: "round trips since the window turned, without the one in which it did",
         b: "round trips since the queue was seen nearly empty",
         l: "packets lost in this round trip, or parts of one before; negative after a cut",
-        R: "least round trip of this quarter of the memory",
-        H: "largest round trip since the last one began",
-        **{z: f"round trip, {i} sevenths of one ago" for i, z in enumerate(S, 1)},
-        **{z: f"least round trip, {i} quarters of the memory back" for i, z in enumerate(Rs, 1)},
-        **{z: f"largest round trip, {i} round trips back" for i, z in enumerate(Hs, 1)},
         delta: "1 over the packets that it means to have in the queue",
         part: "part of the largest queueing delay below which the queue is nearly empty",
         memory: "time for which a least round trip is good",

@@ -59,7 +59,8 @@ def with_windowed_minimum(law: Source, buckets: int = 10, *, name: str | None = 
     -----
     A window that slides on with every instant would need every round trip below all later ones, a
     list that grows and shrinks; with periods the window is up to one period longer than ``buckets -
-    1`` of them.
+    1`` of them. In a law that is written anew `fluidcc.lowest` keeps it so. Here the law's own
+    state is handed on, which knows nothing before its first acknowledgement.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sympy import Expr, Float, Heaviside, Max, Min, Symbol, sympify
+from sympy import Expr, Float, Heaviside, Min, Symbol, sympify
 from sympy.codegen.cfunctions import expm1, log1p
 
 from fluidcc.base.arguments import explained, shown
@@ -38,11 +38,11 @@ from fluidcc.laws.law import check_kinds
 from fluidcc.laws.parts import frozen
 from fluidcc.sources import clocks
 from fluidcc.sources.clocks import F, acked, pace, regain, spread, trickle, w
-from fluidcc.symbols import RTT, Let, edot, expression, nonnegative, packet, pi, positive, x_tau
+from fluidcc.symbols import RTT, Let, change, expression, nonnegative, packet, pi, positive, x_tau
 
 __all__ = [
-    "MEANING", "F", "acked", "answered", "cuts", "decay", "delta", "high", "largest", "low", "w",
-    "window",
+    "MEANING", "F", "acked", "answered", "change", "cuts", "decay", "delta", "high", "largest",
+    "low", "w", "window",
 ]  # fmt: skip
 
 delta = nonnegative("delta")  # queueing delay that it sees: RTT less the smallest RTT seen [s]
@@ -50,7 +50,6 @@ low = positive("low")  # smallest RTT at which it has turned upwards [s]
 high = nonnegative("high")  # largest RTT seen, decaying, less the present one [s]
 decay = nonnegative("decay")  # of the largest RTT [1]
 
-change = Let("r'", edot / Max(1 + edot, Float("1e-5")))  # d RTT/dt, as seen
 largest = Let(r"\mathrm{RTT}_{\max}", RTT + high)
 # So that rounding sets nothing anew, and a ripple nothing without end.
 _NEARLY, _SOON = 1 - 1e-12, RTT / 10000
