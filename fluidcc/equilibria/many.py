@@ -25,6 +25,7 @@ from fluidcc.laws.past import running
 from fluidcc.laws.steady import (
     FEW,
     few_packets,
+    mean_at_full,
     refuse_unsteady,
     settled,
     trackers,
@@ -282,7 +283,7 @@ def _told(one: Solved) -> Equilibria:
 
 def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
     """What makes equilibria doubtful, by point: windows of few packets, links that would have
-    marked or dropped before their buffer is full, lost digits.
+    marked or dropped before their buffer is full, means at a full buffer, lost digits.
     """
     wired, rates = one.system.wired, one.values["rate"]
     least = np.full(rates.shape, math.inf)
@@ -299,10 +300,15 @@ def _doubts(one: Solved) -> dict[int, tuple[str, ...]]:
         found[i] = (*few_packets(names), *found.get(i, ()))
     for l, (name, link) in enumerate(wired.net.links.items()):
         early = set[Symbol]().union(*(symbols_of(link.law.out.get(o, c)) for o in ("mark", "drop")))
-        if early & {*link.law.states}:
-            for i in np.flatnonzero(one.values["full"][:, l]).tolist():
+        too_full = bool(early & {*link.law.states})
+        smooth = [f for f in wired.net.flows.values() if name in f.route and f.law.mean_of]
+        for i in np.flatnonzero(one.values["full"][:, l]).tolist():
+            if too_full:
                 held = 1e3 * one.values["queueing_delay"][i, l]
                 found[i] = (*found.get(i, ()), _TOO_FULL.format(name, link.law.name, held))
+            elif smooth:
+                said = mean_at_full(smooth[0].name, smooth[0].law, name, len(smooth) - 1)
+                found[i] = (*found.get(i, ()), said)
     return {i: said for i, said in found.items() if i not in one.errors}
 
 

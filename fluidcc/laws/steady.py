@@ -281,3 +281,20 @@ def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
         "packets then rule, which a fluid does not have: take fewer flows or more capacity, or "
         "compare with packets"
     ]
+
+
+def mean_at_full(flow: str, law: Source, link: str, more: int) -> str:
+    """Return what to say of a flow whose law is a mean over losses, at a buffer that is full.
+
+    Parameters
+    ----------
+    more : int
+        Of how many other flows it is true.
+    """
+    others = f" (and so with {more} more)" if more else ""
+    return (
+        f"flow {flow!r} ({law.name}) is a mean over losses at random, but those of link {link!r} "
+        f"are of a full buffer, which all flows hear at once{others}: take "
+        f"{law.mean_of or 'a law that jumps at them'}, or a link that marks or drops before its "
+        "buffer is full"
+    )

@@ -12,7 +12,7 @@ from sympy import Rational, Symbol
 
 from fluidcc.laws import Law
 from fluidcc.laws.parts import hears_ratios, used
-from fluidcc.laws.steady import few_packets, trackers, window
+from fluidcc.laws.steady import few_packets, mean_at_full, trackers, window
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout
 from fluidcc.simulation.workspace import Workspace
@@ -72,11 +72,6 @@ _ENDLESS = (
 )
 LONG = 1.0  # [s] of queueing delay, and so many round trips, which no network has by design
 TRIPS = 10
-_SMOOTH = (
-    "flow {!r} ({}) is a mean over losses at random, but those of link {!r} are of a full buffer, "
-    "which all flows hear at once{}: take {}, or a link that marks or drops before its buffer is "
-    "full"
-)
 
 
 def foreseen(space: Workspace) -> list[str]:
@@ -272,7 +267,8 @@ def endless(space: Workspace) -> Iterator[str]:
 
 def means(space: Workspace) -> Iterator[tuple[bool, str]]:
     """Windows that answer losses in the mean, at a buffer that is full at times, and whose link
-    neither marks nor drops before: first those of laws that say of which law they are the mean.
+    neither marks nor drops before: first those that `simulate` warns of, as a law says of which
+    one it is the mean, or shares the link with one that jumps at losses.
     """
     at, late = space.at, slice(int(space.state.n_samples) // 2, None)
     smooth = [
@@ -286,13 +282,12 @@ def means(space: Workspace) -> Iterator[tuple[bool, str]]:
     )
     full = [at.net.link_names[l] for l in np.flatnonzero(lost & ~np.any(early, axis=0))]
     hit = [f for f in smooth if {*f.route} & {*full}]
-    for declared in (True, False):
-        if found := [f for f in hit if bool(f.law.mean_of) == declared]:
-            first = found[0]
-            more = f" (and so with {len(found) - 1} more)" if found[1:] else ""
-            link = next(name for name in first.route if name in full)
-            instead = first.law.mean_of or "a law that jumps at them"
-            yield declared, _SMOOTH.format(first.name, first.law.name, link, more, instead)
+    jumps = [f for f in at.flows if f.law.jumps and _hears_losses(f.law)]
+    beside = {name for f in jumps for name in f.route}.intersection(full)
+    for told in (True, False):
+        if found := [f for f in hit if bool(f.law.mean_of or beside & {*f.route}) == told]:
+            link = next(name for name in found[0].route if name in full)
+            yield told, mean_at_full(found[0].name, found[0].law, link, len(found) - 1)
 
 
 def _by_bytes(at: Layout) -> list[str]:

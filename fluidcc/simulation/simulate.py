@@ -209,8 +209,8 @@ def simulate(
         "engine": "fused" if address else "array",
     }
     result = dataset(net, space, times, seconds, used, final)
-    declared = (text for declared, text in means(space) if declared)
-    for text in (*foreseen(space), *declared, *endless(space)):
+    smooth = (text for told, text in means(space) if told)
+    for text in (*foreseen(space), *smooth, *endless(space)):
         warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(space))
     return result

@@ -15,6 +15,9 @@ derivative.
 - The smallest delay so far is e - delta with delta' = de/dt, reflected at 0 (as for every source
   that sees a queue).
 - Slow start of the first seconds and the shaping buffer of the encoder are left out.
+- `R_max` is the most that the encoder makes, 1.5 Mbit/s: raise it where a flow is to fill a link.
+
+What was standardised in 2020 is `fluidcc.NADA8698`, which recovers far sooner.
 """
 
 from __future__ import annotations

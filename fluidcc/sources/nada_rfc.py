@@ -15,6 +15,7 @@ there was no loss, no mark and no queue of `QEPS`, by (3) and (4) from what was 
   filter to take away.
 - A loss is recent for `MULTILOSS` loss intervals, of the ratio of the last period that had any.
 - The shaping buffer of the encoder is left out.
+- `R_max` is the most that the encoder makes, 1.5 Mbit/s: raise it where a flow is to fill a link.
 """
 
 from __future__ import annotations
