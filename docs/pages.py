@@ -369,15 +369,16 @@ def bibliography() -> None:
     )
 
 
-HOW_TO_CITE = """Cite the software as `CITATION.cff` says, with the version that
-`fluidcc.__version__` prints, and beside it the paper of each law that you use: it stands at the end
-of the page of the law.
+HOW_TO_CITE = """Cite the software with the version that `fluidcc.__version__` prints, and beside
+it the paper of each law that you use: it stands at the end of the page of the law. In a clone,
+`CITATION.cff` says the same to programs.
 
 ```bibtex
 @software{fluidcc,
   title = {fluidcc: fluid models of congestion control},
   author = {{the fluidcc authors}},
   version = {VERSION},
+  year = {2026},
 }
 ```""".replace("VERSION", fc.__version__)
 

@@ -21,7 +21,7 @@ SEARCHES = {
     "made/models/SCReAM": ["SCReAM"], "questions/tcp": ["TCP and RED"],
     "questions/aqm": ["RED, PI and drop-tail", "AQM"], "questions/parking_lot": ["parking lot"],
     "questions/queueing_delay": ["queueing delay"], "questions/random_loss": ["random loss"],
-    "questions/prices": ["utility maximisation", "proportional fairness"],
+    "questions/packet_size": ["packet size", "jumbo", "MTU"], "questions/prices": ["utility maximisation", "proportional fairness"],
     "questions/buffer_size": ["buffer size"], "questions/transfer": ["flow completion time"],
     "questions/trace": ["cellular trace"], "questions/gain_margin": ["gain margin", "phase margin"],
     "questions/delay_margin": ["delay margin"], "questions/bode": ["Bode plot"],

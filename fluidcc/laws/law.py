@@ -388,8 +388,13 @@ class Law(metaclass=_EqualIsSame):
 
     # --- for people -------------------------------------------------------------------------------
 
-    def _repr_latex_(self) -> str:
+    @property
+    def latex(self) -> str:
+        """The equations in LaTeX, as ``aligned``."""
         return in_latex(self)
+
+    def _repr_latex_(self) -> str:
+        return f"$${self.latex}$$"
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -122,8 +122,8 @@ def equations(law: Any, show: Callable[[Any], str] = formula) -> list[str]:
 
 
 def in_latex(law: Any) -> str:
-    """Return the equations of a law for Jupyter and for pages."""
-    return "$$\\begin{aligned}\n" + " \\\\\n".join(equations(law)) + "\n\\end{aligned}$$"
+    """Return the equations of a law for Jupyter, pages and papers."""
+    return "\\begin{aligned}\n" + " \\\\\n".join(equations(law)) + "\n\\end{aligned}"
 
 
 # --- plain text -----------------------------------------------------------------------------------

@@ -29,6 +29,10 @@ to a multiple of dT; the router looks when it begins to measure, at first when n
 the mean of these round trips. Either may be given instead: a run warns where a source is farther
 than a given T_ECF.
 
+Near its rest a feedback loop of delay R to the router settles where T_ECF is longer than R in V1,
+and than 2 R in V2: `fluidcc.sampled_stability` computes it. The inner loop, whose gain is K/dT, is
+stable at any dT for K < 1.
+
 The limit of (11) is lost; here there is none, but for `AI_max`.
 
 What else the paper does not print is chosen: `forced`, K, a and the inner set point q0; five times

@@ -68,7 +68,11 @@ class Axis:
             list(self.values) if self.numeric else [str(getattr(v, "name", v)) for v in self.values]
         )
         unit = self.target.unit if self.target else None
-        return (self.name, np.asarray(values), {"units": unit} if unit else {})
+        return (
+            self.name,
+            np.asarray(values),
+            {"units": unit} if unit not in (None, "count") else {},
+        )
 
 
 @dataclass(frozen=True)

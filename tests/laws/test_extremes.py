@@ -130,7 +130,7 @@ def test_it_is_a_law_like_others() -> None:
     least = fc.Let(r"\mathrm{RTT}_{\min}", fc.lowest(RTT, over=10))
     law = fc.window("Shy", acked / w * (1 - (RTT - least) / most), params={most: 0.005},
                     units={most: "s"})  # fmt: skip
-    assert r"\mathrm{RTT}_{\min}" in law._repr_latex_()
+    assert r"\mathrm{RTT}_{\min}" in law.latex
     assert "lowest_3  1e+30  s         least RTT of the block 3 back" in str(law.__doc__)
     with pytest.raises(Unsupported, match="Shy.*has jumps, so it cycles"):
         fc.equilibrium(fc.dumbbell([law], {"capacity": "10 Mbit/s"}, rtt="50 ms"))

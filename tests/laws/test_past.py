@@ -45,8 +45,8 @@ def test_a_lag_by_name_is_that_lag() -> None:
 
 def test_it_is_written_as_people_do() -> None:
     late = law(k * (w - ago(x, RTT + T)))
-    assert r"x\!\left(t - \left(T + \mathrm{RTT}\right)\right)" in late._repr_latex_()
-    assert r"\mathrm{RTT} &= e + e_{b}" in late._repr_latex_()
+    assert r"x\!\left(t - \left(T + \mathrm{RTT}\right)\right)" in late.latex
+    assert r"\mathrm{RTT} &= e + e_{b}" in late.latex
     assert "dx/dt = k*(w - x(t - (T + RTT)))" in str(late.__doc__)
 
 
