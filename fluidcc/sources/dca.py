@@ -7,10 +7,10 @@ packets. ``initial={"delta": "5 ms"}`` makes it take 5 ms too little for its pat
 queue that is shorter by that. `fluidcc.hold_trackers` makes a parameter of it, for equilibria and
 verdicts.
 
-They answer losses in the mean over losses at random, and have no form that jumps. Beside a flow that
-halves at each overflow of a drop-tail buffer, as `fluidcc.AIMD` does, they get more than packets
-would (LEDBAT up to two thirds, where half is the most): a run warns of it. Over a link that marks or
-drops before its buffer is full, beside `fluidcc.Reno`, their shares are sound.
+They answer losses in the mean over losses at random, and have no form that jumps. Beside a flow
+that halves at each overflow of a drop-tail buffer, as `fluidcc.AIMD` does, they get more than
+packets would (LEDBAT up to two thirds, where half is the most): a run warns of it. Over a link that
+marks or drops before its buffer is full, beside `fluidcc.Reno`, their shares are sound.
 """
 
 from __future__ import annotations
