@@ -6,6 +6,7 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from weakref import ref
 
@@ -282,12 +283,18 @@ def test_laws_that_nobody_has_are_forgotten() -> None:
     assert sum(one() is not None for one in gone) <= 1
 
 
+@cache
+def drawn(row: str) -> None:
+    """Rows that many laws have are drawn once."""
+    from matplotlib.mathtext import MathTextParser
+
+    MathTextParser("path").parse(f"${row}$")
+
+
 @pytest.mark.slow
 @LAWS
 def test_mathtext_can_draw_every_row_and_every_let_has_one(law: Law) -> None:
     pytest.importorskip("matplotlib")
-    from matplotlib.mathtext import MathTextParser
-
     text = law._repr_latex_()
     for v in {v for _, f in law.expressions() for v in f.atoms(Let)}:
         assert f"{formula(v)} &=" in text
@@ -295,7 +302,7 @@ def test_mathtext_can_draw_every_row_and_every_let_has_one(law: Law) -> None:
         row = row.removesuffix(r" \\").replace("&", "")
         row = row.replace(r"\text", r"\mathrm").replace(r"\quad", r"\ ")
         if "{cases}" not in row:  # which browsers draw and matplotlib does not
-            MathTextParser("path").parse(f"${row}$")
+            drawn(row)
 
 
 @pytest.mark.slow
