@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: of the swing of a state, over its largest value, below which it rests
 STILL = 1e-4
-_LEVEL, _GAP = positive("mark_level mark_gap")
+_LEVEL, _GAP = Symbol("mark_level", real=True), positive("mark_gap")
 _SAMPLES = 4001
 _SEE = "see fluidcc.equilibrium and fluidcc.stability"
 _SOON = 1e-3  # of a round trip: two marks are farther apart
