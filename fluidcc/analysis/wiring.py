@@ -470,8 +470,14 @@ class _Wiring:
             for name, factor in sent.items():
                 if not self._sends(l, name):
                     continue
+                # a mark of data that leave is of the queue then
+                late = name == "mark" and point.links[l].stamp == "departure"
+                lag = self.lag.backward[k][h] + ago - late * point.q[l]
                 if told:
-                    self._hear_told(row, l, name, self.lag.backward[k][h] + ago, factor)
+                    self._hear_told(row, l, name, lag, factor)
+                elif late:
+                    if _matters(factor):
+                        _add(row, self.read(name, l, lag), factor)
                 elif name != "loss":
                     parts[name] = factor
                 elif point.mode[l] == FULL:

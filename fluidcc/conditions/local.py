@@ -216,6 +216,11 @@ def _kinds(point: OperatingPoint) -> dict[int, tuple[str, bool, float]]:
             )
         if "price" not in g.law.out and "mark" not in g.law.out:
             continue
+        if any(point.links[l].stamp == "departure" for l in g.members):
+            raise Unsupported(
+                f"link {point.links[g.members[0]].name!r} marks at departure, and tells of its "
+                "delay and of its marks at different times; fluidcc.stability is exact there too"
+            )
         out = list(g.law.out)
         signal = PRICE if "price" in g.law.out else LOSS
         row = out.index("price" if signal == PRICE else "mark")

@@ -41,6 +41,7 @@ LEFT_OUT = {
     "delay": 0.0,
     "access_delay": 0.0,
     "count": 1,
+    "stamp": "arrival",
 }  # what need not be written
 NOT_GIVEN = ("law", "params", "count")  # entries of a row that the network's own calls do not take
 LONGEST = 1e4  # [s] of a run

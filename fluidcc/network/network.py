@@ -105,6 +105,7 @@ class Network:
         initial: Mapping[str, Any] | None = None,
         packet: Any = PACKET,
         loss: Any = None,
+        stamp: Any = "arrival",
     ) -> Self:
         """Add a link: its queue, followed by its propagation delay.
 
@@ -133,6 +134,11 @@ class Network:
         loss : float or str, optional
             Share of packets that are lost at random before the queue, as on a wireless link, such
             as ``"0.1 %"``: from then on a parameter of the link's law.
+        stamp : {"arrival", "departure"}
+            Where data are marked: as they enter the queue, by the queue of then, or as they leave
+            it, by the queue that is left behind. That is heard a queueing delay earlier. AQMs that
+            decide on departure by the age of the packet that leaves (CoDel, DualPI2) mark by the
+            queue that it found on entry, which is ``"arrival"``.
 
         Returns
         -------
@@ -154,6 +160,7 @@ class Network:
             "initial": initial,
             "packet": packet,
             "loss": loss,
+            "stamp": stamp,
         }
         self._links[name] = link_spec(name, **given)
         self._given["link", name] = given

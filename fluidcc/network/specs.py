@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sympy import sympify
 
 from fluidcc import symbols
-from fluidcc.base.arguments import shown, whole
+from fluidcc.base.arguments import choice, shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
 from fluidcc.laws.early_loss import with_loss
@@ -47,7 +47,8 @@ class LinkSpec:
     """A link law with its place: capacity [bit/s] from t = 0 and its changes, delay [s], buffer
     [bit], initial states.
 
-    `initial` is by state name; a queue is its delay [s].
+    `initial` is by state name; a queue is its delay [s]. `stamp` says where data are marked, at
+    ``"arrival"`` or ``"departure"``.
     """
 
     name: str
@@ -57,6 +58,7 @@ class LinkSpec:
     delay: float = 0.0
     buffer: float = math.inf
     initial: Mapping[str, float] = field(default_factory=dict, hash=False)
+    stamp: str = "arrival"
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ def link_spec(
     initial: Any,
     packet: Any,
     loss: Any,
+    stamp: Any,
 ) -> LinkSpec:
     """Check the arguments of `Network.link`, which documents them."""
     of = f"link {name!r}"
@@ -178,6 +181,11 @@ def link_spec(
         )
     if loss is not None:
         law = with_loss(law, quantity(loss, "1", f"loss of {of}"))
+    choice(stamp, f"stamp of {of}", ("arrival", "departure"))
+    if stamp == "departure" and "mark" not in law.out:
+        raise InvalidInput(
+            f"stamp of {of} is 'departure', but {law.name} marks nothing; leave stamp out"
+        )
     packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     pairs = capacity if is_list(capacity) else ((0.0, capacity),)
     rates = series(pairs, f"capacity of {of}", not is_list(capacity), packet)
@@ -188,7 +196,7 @@ def link_spec(
     given = _queue_by_delay(law, initial, first, packet, of)
     start = initial_states(law, given, {symbols.c: first, symbols.q_max: size / first}, of)
     return LinkSpec(
-        name, law, first, rates[1:], quantity(delay, "s", f"delay of {of}"), size, start
+        name, law, first, rates[1:], quantity(delay, "s", f"delay of {of}"), size, start, stamp
     )
 
 

@@ -220,7 +220,8 @@ def _with_link(
             f"link is {shown(arguments)}; give arguments such as {{'capacity': '3 Mbit/s', "
             f"'delay': '25 ms'}}"
         )
-    known = ("name", "law", "capacity", "delay", "buffer", "initial", "packet", "loss")
+    known = ("name", "law", "capacity", "delay", "buffer", "initial", "packet", "loss",
+             "stamp")  # fmt: skip
     for key in arguments:
         if key not in known:
             raise InvalidInput(f"link {name!r} has no argument {key!r}; {near(str(key), known)}")

@@ -61,6 +61,12 @@ class Wired:
         self.kinds = self._kinds() if kinds is None else kinds
         self.flows: tuple[FlowSpec, ...] = tuple(net.flows[names[0]] for names in self.kinds)
         able = _by_ecn(net)
+        for (n, link), some in zip(net.links.items(), able, strict=True):
+            if False in some and link.stamp == "departure":
+                raise Unsupported(
+                    f"link {n!r} marks at departure, where it cannot drop of flows with ecn=False: "
+                    "give the link stamp='arrival', or its flows ecn=True"
+                )
         self.mixed = tuple(len(some) == 2 for some in able)
         self.links: tuple[LinkSpec, ...] = tuple(
             replace(link, law=sparing(link.law, False, f"link {n!r}")) if some == {False} else link

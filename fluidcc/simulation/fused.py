@@ -112,6 +112,8 @@ def _refusal(at: Layout) -> str:
             "frozen delays of several links may fall by a second a second, which a fused step does "
             "not notice where laws divide by 1 + edot; use engine='array'"
         )
+    if any(link.stamp == "departure" for link in at.links):
+        return "a fused step does not take links that mark at departure; use engine='array'"
     for group in at.every_group:
         what = _strange(group.law)
         if what:

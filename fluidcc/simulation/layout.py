@@ -60,12 +60,16 @@ EITHER, ECN, NO_ECN = range(3)
 class Node:
     """A place where a queue is inverted, or a router heard: see `numerics.fluid.reads`, `rhs`; for
     which data.
+
+    Where a link marks at departure a node of the time of that, `late` = state.MARK_ONLY, stands
+    before its queue's, state.WITHOUT_MARK.
     """
 
     parent: int
     link: int
     offset: float
     ecn: int = EITHER
+    late: int = 0
 
 
 @dataclass(frozen=True)
@@ -362,7 +366,13 @@ def _read_nodes(at: Layout) -> None:
         for link, ecn in zip(reversed(route), reversed(parts), strict=True):
             here = at.links[link].delay + _held(at, link)
             offset = offset + here if at.frozen is not None or parent < 0 else here
-            parent = _node(at, known, Node(parent, link, offset, ecn))
+            late = 0
+            if at.links[link].stamp == "departure":
+                leaves = Node(parent, link, offset - _held(at, link), ecn, s.MARK_ONLY)
+                parent, late = _node(at, known, leaves), s.WITHOUT_MARK
+                path.append(parent)
+            back_there = 0.0 if late and at.frozen is None else offset
+            parent = _node(at, known, Node(parent, link, back_there, ecn, late))
             path.append(parent)
         at.paths.append(path)
 

@@ -33,7 +33,7 @@ from fluidcc.symbols import packet, plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-_VERSION = 11  # of what is written down
+_VERSION = 12  # of what is written down
 _CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
 Array = NDArray[Any]
 
@@ -140,6 +140,7 @@ def _link(link: LinkSpec) -> dict[str, Any]:
     return {
         "law": _digest(link.law),
         "delay": link.delay,
+        "stamp": link.stamp,
         "capacity": [(0.0, link.capacity), *link.schedule],
     }
 
@@ -267,6 +268,10 @@ class FinalState:
             raise InvalidInput(
                 f"the delay of {of} is {link.delay:g} s, in restart {was['delay']:g} s; "
                 "data under way cannot change its delay, so keep it"
+            )
+        if link.stamp != was["stamp"]:
+            raise InvalidInput(
+                f"the stamp of {of} is {link.stamp!r}, in restart {was['stamp']!r}; keep it"
             )
         changes = [(t, c) for t, c in was["capacity"] if t < self.time]
         wanted = [(0.0, link.capacity), *link.schedule]

@@ -51,6 +51,7 @@ def nodes(at: Layout) -> Tables:
         "node_link": [node.link for node in at.nodes],
         "node_gives": [at.gives(node) if at.apart else 0 for node in at.nodes],
         "node_offset": [node.offset for node in at.nodes],
+        "node_late": [node.late for node in at.nodes],
         "every_node": range(len(at.nodes)),
     }
 
@@ -75,6 +76,7 @@ def maps(at: Layout) -> Tables:
         "class_link": [route[0] for route, _, _ in at.classes],
         "acting": [at.acting.index(l) if l in at.acting else -1 for l in range(nl)],
         "gives": [gives_of(link.law) for link in at.links],
+        "late": [link.stamp == "departure" for link in at.links],
         "hears": at.hears,
         "mode": [s.HELD] * nl,
         **rows_of("next_start", "next_link", nexts),

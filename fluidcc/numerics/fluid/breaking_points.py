@@ -197,6 +197,8 @@ def forward(run: s.State, link: int, generation: int) -> None:
                 if run.node_link[n] == link:
                     push(run, now + run.node_offset[n], s.AT_CLASS, c, generation)
         return
+    if run.late[link]:
+        emit(run, link, now, generation)
     amount = work(run, link, now)[0] + run.y[run.first_backlog + link]
     emit(run, link, finish(run, link, amount), generation)
 

@@ -402,17 +402,17 @@ def read_list(
     capacity, entry, places = run.capacity, run.entry_time, run.entry_place
     stretches, keeps, plain = run.path_stretch, run.path_kept, run.path_unmarked
     throughs, charges, waits = run.path_passed, run.path_price, run.path_wait
-    buffer, gives = run.buffer, run.node_gives
+    buffer, gives, lates = run.buffer, run.node_gives, run.node_late
     tolt = resolution(run, now)
     begun = run.t + tolt
     early = tolt if right or now - run.t < EARLY * run.h else -tolt
     inside = 0
     for m in range(count):
         n = nodes[m]
-        parent, link = parents[n], links[n]
+        parent, link, late = parents[n], links[n], lates[n]
         depart = (now if parent < 0 or frozen else entry[parent]) - offset[n]
         c, target, tol, of = capacity[link], depart, tolt, -1
-        if not (frozen or parent == s.TOLD):
+        if not (frozen or parent == s.TOLD or late == s.MARK_ONLY):
             of = link
             target, c = work(run, link, depart, early)
             tol = tolt * c
@@ -432,11 +432,20 @@ def read_list(
         act = 0
         if acts and run.acting[link] >= 0 and gives[n] & s.ALONE == 0:
             act = acted_place(run, run.acting[link])
+        if late == s.MARK_ONLY:
+            plainly = apart(record, block, act, u, run.gives[link])[1]
+            change, kept, unmarked, through, charge, wait = up
+            kept, unmarked = (kept, unmarked * plainly) if run.apart else (kept * plainly, unmarked)
+            stretches[n], keeps[n], plain[n], throughs[n] = change, kept, unmarked, through
+            charges[n], waits[n] = charge, wait
+            continue
         inverse = 1.0 / (block[s.LC] if frozen else c)
         stretches[n], keeps[n], plain[n], throughs[n], charges[n], waits[n] = passed(
-            record, block, act, u, c, inverse, buffer[link], up, frozen, marks,
+            record, block, act, u, c, inverse, buffer[link], up, frozen, marks and late == 0,
             gives[n], prices,
         )  # fmt: skip
+        if late == s.WITHOUT_MARK:
+            keeps[n] *= apart(record, block, act, u, run.gives[link])[0]
     return inside
 
 

@@ -258,6 +258,8 @@ def count_crossing(run: s.State) -> None:
         if run.flow_on[i] != s.OFF:
             k, trip = run.flow_class[i], 2.0 * run.access_delay[i]
             for m in range(run.path_start[k + 1] - 1, run.path_start[k] - 1, -1):
+                if run.node_late[run.path_node[m]] == s.MARK_ONLY:
+                    continue
                 l = run.node_link[run.path_node[m]]
                 cross[l] += 1.0
                 cross[nl + l] = max(cross[nl + l], trip)

@@ -169,14 +169,17 @@ def _down_the_path(run: s.State, nodes: s.Ints, count: int, now: float) -> tuple
         n = nodes[m]
         parent, link = run.node_parent[n], run.node_link[n]
         record, u, c = record_of(run, run.cursor[n]), run.entry_place[n], run.capacity[link]
-        block = link_of(record, link)
+        block, late = link_of(record, link), run.node_late[n]
+        through, plain = _apart(run, link, record, block, u)
+        if late == s.MARK_ONLY:
+            unmarked *= plain
+            continue
         if not run.frozen:
             next_in = now if parent < 0 else run.entry_time[parent]
             c = work(run, link, next_in - run.node_offset[n], resolution(run, now))[1]
         kept *= keep(block, quartic(at(block, s.LY), u), c, run.buffer[link])
-        through, plain = _apart(run, link, record, block, u)
         kept *= through
-        unmarked *= plain
+        unmarked *= 1.0 if late else plain
     return kept, unmarked
 
 

@@ -208,6 +208,7 @@ class State(NamedArrays):
     has_queue: Ints
     acting: Ints  # number of a link among those that act, -1: none
     gives: Ints  # what it gives: bits of DROPS, OFFERS, REPORTS, MARKS, MIXED
+    late: Ints  # it marks at departure
     acted: Floats  # XSIZE x n_acting last evaluation
     node_acted: Floats  # 5 x XSIZE x n_acting
     segment_start: Ints  # n_links + 1 starts of the capacity schedule of each link
@@ -243,6 +244,7 @@ class State(NamedArrays):
     # --- read nodes -------------------------------------------------------------------------------
     node_parent: Ints  # ROOT: the source, TOLD: a router, straight back
     node_link: Ints
+    node_late: Ints  # MARK_ONLY: what leaves a link that marks then; WITHOUT_MARK: its queue
     node_gives: Ints  # what the link gives its data, 0 where nobody tells marks from losses
     cursor: Ints  # record it looks at
     cursor_start: Ints  # the same, at the start of the step
@@ -310,6 +312,7 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 # mixed: it drops in place of marking, of some of its flows; and alone: data of some only
 (DROPS, OFFERS, REPORTS, MARKS, MIXED, ALONE) = (1, 2, 4, 8, 16, 32)
 (ROOT, TOLD) = (-1, -2)
+(MARK_ONLY, WITHOUT_MARK) = (1, 2)
 (OF_STATES, OF_SIGNALS) = (1, 2)
 
 # --- modes of a link ------------------------------------------------------------------------------
