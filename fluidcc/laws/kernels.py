@@ -465,7 +465,7 @@ _P = types.CPointer(types.float64)
 _SIGNATURE = types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, types.int64)
 
 
-@cfunc(_SIGNATURE, error_model="numpy")
+@cfunc(_SIGNATURE, scalar=True, error_model="numpy")
 '''
 
 

@@ -46,10 +46,19 @@ from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
+from numba.core.typed_passes import (
+    AnnotateTypes,
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+)
 from numba.core.types.misc import unliteral
+from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from fluidcc.base.errors import warn
 from fluidcc.base.progress import patiently
@@ -188,11 +197,41 @@ def njit(
     return compiled
 
 
-def cfunc(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function as ``numba.cfunc`` does, cached as this module says."""
+class _Scalar(Compiler):
+    """numba's compiler of arithmetic on numbers alone, each name always of one type.
+
+    By itself numba has a name for each assignment, goes through the whole function for each name
+    that branches assign, and looks for closures, literals and constants: three quarters of the
+    time of a law with many branches, for nothing, as LLVM does the same anew.
+    """
+
+    def define_pipelines(self) -> list[PassManager]:
+        self.state.flags.enable_ssa = False
+        made = PassManager("scalar")
+        for one in (
+            TranslateByteCode, FixupArgs, IRProcessing, NopythonTypeInference, IRLegalization,
+            AnnotateTypes, NativeLowering, NoPythonBackend,
+        ):  # fmt: skip
+            made.add_pass(one, one.__name__)
+        made.finalize()
+        return [made]
+
+
+def cfunc(
+    signature: Any, *, scalar: bool = False, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function as ``numba.cfunc`` does, cached as this module says.
+
+    Parameters
+    ----------
+    scalar : bool
+        Whether it is of arithmetic on numbers, and calls nothing but functions of ``math``.
+    """
+    pipeline = _Scalar if scalar else Compiler
 
     def compiled(function: Callable[..., Any]) -> Any:
-        made: Any = CFunc(function, sigutils.normalize_signature(signature), {}, options)
+        wanted = sigutils.normalize_signature(signature)
+        made: Any = CFunc(function, wanted, {}, options, pipeline_class=pipeline)
         made._cache = _cache_of(function)
         with patiently(f"compiling {_task(function)}, once"):
             made.compile()
