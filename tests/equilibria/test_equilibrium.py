@@ -72,14 +72,6 @@ def test_full_buffer_by_hand(n: int) -> None:
     check(net, eq)
 
 
-def test_short_buffer_makes_ldcc_loss_driven() -> None:
-    # e_max < T: the delay penalty is zero, and w/x = 1 - c/x gives x = w + c (Section III-A).
-    net = with_flows(bottleneck(1e6, buffer=1e6 * 0.05), 1, fc.LDCC)
-    eq = fc.equilibrium(net)
-    assert eq.rate.item() == pytest.approx(1e6 + W, rel=1e-13)
-    check(net, eq)
-
-
 @pytest.mark.parametrize("n", [1, 5])
 def test_reno_follows_the_square_root_law(n: int) -> None:
     # a/RTT = b W x pi/packet and x = packet W/RTT: W = sqrt(a/(b pi)).
@@ -99,13 +91,6 @@ def test_windows_at_their_floor() -> None:
     assert all(eq.states[f]["W"] == 1 for f in net.flows)
     np.testing.assert_allclose(eq.rate, 8000 / (0.05 + 0.08), rtol=1e-12)
     check(net, eq)
-
-
-def test_constant_rate_overloads_a_finite_buffer() -> None:
-    eq = fc.equilibrium(bottleneck(3e5, buffer=6e5).flow("udp", fc.CBR(rate=5e5), route=["l"]))
-    assert eq.loss.item() == pytest.approx(0.4, rel=1e-14)
-    assert eq.queueing_delay.item() == 2.0
-    assert eq.full.item()
 
 
 @pytest.mark.slow

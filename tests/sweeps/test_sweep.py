@@ -166,16 +166,6 @@ def test_failures_are_told_and_the_rest_goes_on() -> None:
     assert ds.attrs["failed"] == 1
 
 
-def test_one_failed_measure_leaves_the_others() -> None:
-    net = network().with_link("l", buffer=None)  # delay cannot hold CBR back
-    net.flow("udp", fc.CBR(rate=1e5), route=["l"])
-    with pytest.warns(FluidccWarning, match="1 of 2 points failed"):
-        ds = fc.sweep(net, {"udp.rate": [1e5, 4e6]}, ["equilibrium_rate", "final_rate"], until=2)
-    assert "NoEquilibrium" in ds.error.values[1]
-    assert np.isnan(ds.equilibrium_rate[1]).all()
-    assert np.isfinite(ds.final_rate).all()
-
-
 def test_nothing_to_measure_at_all_is_an_error() -> None:
     for law in (fc.SampledLDCC, fc.NADA8698):  # of whose states an equilibrium has some alone
         with pytest.raises(SweepFailed, match="is sampled, so it has no Jacobian"):
