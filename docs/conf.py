@@ -42,6 +42,7 @@ myst_heading_anchors = 3
 myst_substitutions = pages.counts()
 # Formulas between dollars in what a cell returns as HTML, such as `fc.prove(fc.LDCC)`.
 myst_mathjax_classes = "tex2jax_process|mathjax_process|math|output_area|text_html"
+html_assets_policy = "always"  # on pages without formulas of their own, too
 mathjax3_config = {"tex": {"inlineMath": [["\\(", "\\)"], ["$", "$"]]}}
 # Cells of pages are run. Notebooks bring their outputs, which `make notebooks` checks.
 nb_execution_mode = "auto"

@@ -88,7 +88,7 @@ def test_the_example_of_a_law_answers_what_is_asked(name: str) -> None:
 
 def test_what_public_functions_return_has_a_page() -> None:
     known = {kind.__name__ for kind in made.RESULTS.values()} | set(dir(fc))
-    known |= {"DataArray", "Dataset", "Axes", "Figure", "DataFrame"}
+    known |= {"DataArray", "Dataset", "Axes", "Figure", "DataFrame", "Expr"}
     missing = []
     for name in (name for some in made.API.values() for name, _ in made.told(some)):
         doc = inspect.getdoc(eval(f"fc.{name}", {"fc": fc})) or ""

@@ -1,4 +1,6 @@
-"""What people search for on the site is the first hit: Sphinx's own search, in a real browser."""
+"""The site in a real browser: what people search for is the first hit of Sphinx's own search, and
+formulas in tables are drawn.
+"""
 
 import os
 import threading
@@ -65,3 +67,10 @@ def test_the_first_hit_is_the_page_that_answers(browser: Any, address: str) -> N
         first.wait_for(timeout=30_000)
         found[search] = first.evaluate("link => link.href").removeprefix(address).split(".html")[0]
     assert found == {search: hit for hit, some in SEARCHES.items() for search in some}
+
+
+def test_formulas_in_what_a_cell_returns_are_drawn(browser: Any, address: str) -> None:
+    page = browser.new_page()
+    for name in ("verify_a_derivation", "questions/prices"):
+        page.goto(f"{address}{name}.html")
+        page.locator(".cell_output mjx-container").first.wait_for(timeout=30_000)

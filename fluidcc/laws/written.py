@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sympy import sympify
+from sympy import Mul, exp, log, sympify
+from sympy.codegen.cfunctions import expm1, log1p
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
@@ -90,7 +91,19 @@ class _Latex(LatexPrinter):
         return text if exp is None else f"{text}^{{{exp}}}"
 
 
-formula = _Latex({"order": "none", "mul_symbol": r" \, "}).doprint
+_printed = _Latex({"order": "none", "mul_symbol": r" \, "}).doprint
+
+
+def formula(f: Any) -> str:
+    """Return a formula in LaTeX, with expm1 and log1p, which are there for digits, written out."""
+    f = sympify(f).replace(log1p, lambda x: log(1 + x)).replace(exp, _power)
+    return str(_printed(f.replace(expm1, lambda x: _power(x) - 1)))
+
+
+def _power(x: Any) -> Any:
+    """exp(x), which of n log(y) is y^n."""
+    base = next((f.args[0] for f in Mul.make_args(x) if isinstance(f, log)), None)
+    return exp(x) if base is None else base ** (x / log(base))
 
 
 def _dot(z: Any) -> str:

@@ -7,10 +7,11 @@ packets. ``initial={"delta": "5 ms"}`` makes it take 5 ms too little for its pat
 queue that is shorter by that. `fluidcc.hold_trackers` makes a parameter of it, for equilibria and
 verdicts.
 
-They answer losses in the mean over losses at random, and have no form that jumps. Beside a flow
-that halves at each overflow of a drop-tail buffer, as `fluidcc.AIMD` does, they get more than
-packets would (LEDBAT up to two thirds, where half is the most): a run warns of it. Over a link that
-marks or drops before its buffer is full, beside `fluidcc.Reno`, their shares are sound.
+FAST and Vegas are those of the paper and hear of no loss. LEDBAT answers losses in the mean over
+losses at random, and has no form that jumps: beside a flow that halves at each overflow of a
+drop-tail buffer, as `fluidcc.AIMD` does, it gets up to two thirds where packets give it half at
+most, and a run warns of it. Over a link that marks or drops before its buffer is full, beside
+`fluidcc.Reno`, its share is sound.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ import inspect
 import pydoc
 
 import pytest
-from sympy import symbols
+from sympy import exp, log, symbols
+from sympy.codegen.cfunctions import expm1, log1p
 
 import fluidcc as fc
 from fluidcc import links, sources
@@ -71,3 +72,10 @@ def test_words_stand_upright_and_sums_in_brackets() -> None:
     named = fc.symbols.x_tau / fc.Let(r"1 + \dot{e}", fc.symbols.edot)
     assert formula(named) == r"\frac{x_{\tau}}{\left(1 + \dot{e}\right)}"
     assert r"R_{\mathrm{max}}" in fc.NADA._repr_latex_()
+
+
+def test_functions_of_small_numbers_are_written_as_people_do() -> None:
+    n, p = symbols("n p", positive=True)
+    assert formula(-expm1(n * log1p(-p))) == r"1 - \left(1 - p\right)^{n}"
+    assert formula(exp(n * log(1 - p))) == r"\left(1 - p\right)^{n}"
+    assert formula(expm1(p) / n) == formula((exp(p) - 1) / n)
