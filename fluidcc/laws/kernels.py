@@ -17,6 +17,7 @@ from sympy import (
     Abs,
     Add,
     Expr,
+    Function,
     Integer,
     Piecewise,
     Pow,
@@ -51,7 +52,10 @@ _LONGEST_PRODUCT = 6  # x**6 as a product of two squares and more is still exact
 
 
 def scalar_text(
-    roots: Iterable[Any], names: Mapping[Symbol, str], prefix: str = "k"
+    roots: Iterable[Any],
+    names: dict[Symbol, str],
+    prefix: str = "k",
+    branches: dict[Piecewise, Symbol] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Return the assignments, and one text for each of `roots`, as straight-line scalar Python.
 
@@ -63,8 +67,11 @@ def scalar_text(
         Text for every free symbol.
     prefix : str
         Temporary names are this followed by a number.
+    branches : dict, optional
+        The branches that have a name already: those of `roots` are added, their text to `names`.
     """
-    return _Writer(names, prefix).write([sympify(f) for f in roots])
+    writer = _Writer(names, prefix, {} if branches is None else branches)
+    return writer.write([sympify(f) for f in roots])
 
 
 class _Writer:
@@ -72,26 +79,33 @@ class _Writer:
     results.
     """
 
-    def __init__(self, names: Mapping[Symbol, str], prefix: str) -> None:
+    def __init__(
+        self, names: dict[Symbol, str], prefix: str, branches: dict[Piecewise, Symbol]
+    ) -> None:
         self.names = names
         self.prefix = prefix
         self.stands_for: dict[Symbol, Expr] = {}
-        self.branches: dict[Piecewise, Symbol] = {}
+        self.branches = branches
 
     def fresh(self) -> Symbol:
         # A real symbol of unique name: branch values may be of any sign.
         return Symbol(f"_{self.prefix}_{len(self.stands_for)}", real=True)
 
-    def hide(self, f: Expr) -> Expr:
-        """Return `f` with its outermost branches named, so that nothing is moved out of them."""
+    def hide(self, f: Expr, within: bool = False) -> Expr:
+        """Return `f` with its branches named, so that nothing is moved out of them; those within
+        others where they are arithmetic, which can do no harm where it is not needed.
+        """
         if not f.has(Piecewise):
             return f
         if isinstance(f, Piecewise):
             if f not in self.branches:
+                if within and not _is_arithmetic(f):
+                    return f
+                value = Piecewise(*((self.hide(v, True), c) for v, c in f.args), evaluate=False)
                 self.branches[f] = symbol = self.fresh()
-                self.stands_for[symbol] = f
+                self.stands_for[symbol] = value
             return self.branches[f]
-        return f.func(*(self.hide(a) for a in f.args))
+        return f.func(*(self.hide(a, within) for a in f.args))
 
     def write(self, roots: list[Expr]) -> tuple[list[str], list[str]]:
         hidden = [self.hide(f) for f in roots]
@@ -113,7 +127,7 @@ class _Writer:
                 full[f] = symbol = self.fresh()
                 self.stands_for[symbol] = g
         reduced = [full.get(f, g) for f, g in zip(hidden, reduced, strict=True)]
-        for symbol in self.branches.values():
+        for symbol in {*self.branches.values()} & self.stands_for.keys():
             self.stands_for[symbol] = self.stands_for[symbol].xreplace(full)
         reduced = [self.powers(f) for f in reduced]
         for symbol in list(self.stands_for):
@@ -153,7 +167,15 @@ class _Writer:
             visit(f)
         text = dict(self.names) | {s: f"{self.prefix}{k}" for k, s in enumerate(order)}
         show = _Printer(text).doprint
+        self.names |= {s: text[s] for s in self.branches.values() if s in text}
         return [f"{text[s]} = {show(self.stands_for[s])}" for s in order], [show(f) for f in roots]
+
+
+def _is_arithmetic(f: Expr) -> bool:
+    """Whether a formula can be worked out anywhere: a quotient may come to infinity there."""
+    return not f.atoms(Function) - f.atoms(Piecewise, Abs) and all(
+        power.exp.is_Integer for power in f.atoms(Pow)
+    )
 
 
 class _Printer(PythonCodePrinter):
@@ -215,11 +237,12 @@ def decided_text(
     collect = Collector(owner)
     smooth = [collect.rewrite(unfold(f)) for f in expressions]
     named, lines = dict(names), []
+    branches: dict[Piecewise, Symbol] = {}
     for k, switch in enumerate(collect.switches):
-        more, (value,) = scalar_text([switch], named, f"{prefix}s{k}_")
+        more, (value,) = scalar_text([switch], named, f"{prefix}s{k}_", branches)
         lines += [*more, f"{prefix}m{k} = 1.0 if {value} > 0.0 else 0.0"]
         named[mode_symbol(k)] = f"{prefix}m{k}"
-    more, texts = scalar_text(smooth, named, f"{prefix}t")
+    more, texts = scalar_text(smooth, named, f"{prefix}t", branches)
     return [*lines, *more], texts
 
 
@@ -236,6 +259,7 @@ def event_kernel_text(law: Law) -> str:
     values = {"z": "n", "u": "su", "p": "n"}
     for name in sorted(set(names.values()), key=lambda v: (v[0], int(v[1:]))):
         text += f"    {name} = {name[0]}[{name[1:]}*{values[name[0]]}]\n"
+    text += "".join(f"    dz[{k}*n] = {names[z]}\n" for k, z in enumerate(own))
     blocks = [_event(law, own, names, j.reset, old=(j.refractory, 0)) for j in law.jumps]
     blocks += [_event(law, own, names, k.update, old=(0, k.phase), new=k.every) for k in law.ticks]
     for number, block in enumerate(blocks):
@@ -267,7 +291,7 @@ def _event(
     if new is not None:
         more, (times[0],) = decided_text([new], after, "e", law.name)
         lines += more
-    lines += [f"dz[{k}*n] = {after[z]}" for k, z in enumerate(own)]
+    lines += [f"dz[{k}*n] = {after[z]}" for k, z in enumerate(own) if z in change]
     return [*lines, f"o[0] = {times[0]}", f"o[1] = {times[1]}"]
 
 
@@ -364,8 +388,10 @@ def law_lines(
     lines = _put_on_bounds(law, names, mode, prefix, automatic)
     switches: list[str] = []
     named = dict(names)
+    branches: dict[Piecewise, Symbol] = {}
     for n, k in enumerate(_used_switches(law)):
-        more, (value,) = scalar_text([held.guarded(held.switches[k])], named, f"{prefix}s{n}_")
+        switch = held.guarded(held.switches[k])
+        more, (value,) = scalar_text([switch], named, f"{prefix}s{n}_", branches)
         lines += [*more, f"{prefix}g{n} = {value}"]
         text = f"(1.0 if {prefix}g{n} > 0.0 else 0.0)"
         lines.append(f"{prefix}m{n} = {mode(n)}")
@@ -373,14 +399,16 @@ def law_lines(
             lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {text}")
         named[held.modes[k]], named[held.signs[k]] = f"{prefix}m{n}", text
         more, sizes = scalar_text(
-            [Abs(held.guarded(f)) for f in Add.make_args(held.switches[k])], named, f"{prefix}a{n}_"
-        )
+            [Abs(held.guarded(f)) for f in Add.make_args(held.switches[k])], named,
+            f"{prefix}a{n}_", branches,
+        )  # fmt: skip
         lines += more
         switches.append(
             f"({prefix}g{n} if abs({prefix}g{n}) > {TIE}*({' + '.join(sizes)}) else 0.0)"
         )
     own = _own_states(law)
-    more, texts = scalar_text([held.guarded(f) for f in _roots(law)], named, f"{prefix}t")
+    roots = [held.guarded(f) for f in _roots(law)]
+    more, texts = scalar_text(roots, named, f"{prefix}t", branches)
     lines += more
     flows = _bounded(law, own, texts, names, prefix, automatic, lines, switches)
     for j, jump in enumerate(law.jumps):
