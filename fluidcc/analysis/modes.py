@@ -347,16 +347,17 @@ def _decomposed(point: OperatingPoint) -> tuple[Any, Any, Any, Any, Any, Any]:
 
 
 def resting_point(
-    net: Network, at: float | str | Equilibrium, delays: str = "fifo"
+    net: Network, at: float | str | Equilibrium, delays: str = "fifo", alone: bool = False
 ) -> OperatingPoint:
-    """The operating point; an equilibrium that is given must be one of this network.
+    """The operating point; an equilibrium that is given must be one of this network. Links may be
+    `alone`, without flows that listen.
 
     Raises
     ------
     FluidccError
         As `operating_point`; if the network does not rest there, naming a state that moves.
     """
-    point = operating_point(net, at, delays)
+    point = operating_point(net, at, delays, alone=alone)
     if isinstance(at, float | int | str):
         return point
     unknowns, keep, size, J = conditions(point)

@@ -334,7 +334,8 @@ def flow_inputs(point: OperatingPoint) -> Any:
     out, wait = link_outputs(point), point.delay + point.q
     lost = loss(point, out["drop"])
     K, zero = len(point.classes), np.zeros_like(point.x)
-    kept, unmarked = np.array([survives(point, f, lost) for f in point.classes]).swapaxes(0, 1)
+    shares = [survives(point, f, lost) for f in point.classes]
+    kept, unmarked = np.reshape(shares, (K, 2, *zero.shape[1:])).swapaxes(0, 1)
     known = {
         e: point.access + _along(point, lambda l: wait[l], K),
         edot: zero,
@@ -382,9 +383,13 @@ def own_states(g: LawGroup) -> Any:
 
 
 def operating_point(
-    net: Network, at: float | str | Equilibrium = math.inf, delays: str = "fifo"
+    net: Network,
+    at: float | str | Equilibrium = math.inf,
+    delays: str = "fifo",
+    alone: bool = False,
 ) -> OperatingPoint:
-    """The equilibrium of a network, with everything a linearisation needs to know about it.
+    """The equilibrium of a network, with everything a linearisation needs to know about it; links
+    may be `alone`, with no flow that listens.
 
     Raises
     ------
@@ -410,14 +415,18 @@ def operating_point(
     else:
         many = equilibria(Parameters(net), at)
         rest = replace(many.point(0), _net=net)
-    return _only(many, rest, delays)
+    return _only(many, rest, delays, alone=alone)
 
 
 def _only(
-    many: Equilibria, rest: Any, delays: str, classes: Sequence[FlowClass] = ()
+    many: Equilibria,
+    rest: Any,
+    delays: str,
+    classes: Sequence[FlowClass] = (),
+    alone: bool = False,
 ) -> OperatingPoint:
     errors: dict[int, FluidccError] = {}
-    for point in operating_points(many, errors, classes):
+    for point in operating_points(many, errors, classes, alone):
         if delays == "frozen":
             _refuse_frozen_loss(point)
         return point.changed(rest=rest, delays=delays)
@@ -439,7 +448,10 @@ def at_numbers(point: OperatingPoint, given: Parameters) -> OperatingPoint:
 
 
 def operating_points(
-    rest: Equilibria, errors: dict[int, FluidccError], classes: Sequence[FlowClass] = ()
+    rest: Equilibria,
+    errors: dict[int, FluidccError],
+    classes: Sequence[FlowClass] = (),
+    alone: bool = False,
 ) -> Iterator[OperatingPoint]:
     """All points that have an equilibrium, by structure; of one alone without an axis of points.
 
@@ -451,6 +463,8 @@ def operating_points(
         Gets why others have no linearisation.
     classes : sequence of FlowClass, optional
         The classes of flows; by default those that are equal there.
+    alone : bool
+        As for `operating_point`.
     """
     rows = np.flatnonzero(rest.found)
     try:
@@ -459,7 +473,7 @@ def operating_points(
         errors |= dict.fromkeys(rows.tolist(), sampled)
         return
     every = _everywhere(rest)
-    if not every.classes:
+    if not every.classes and not alone:
         why = InvalidInput(
             "no flow of the network listens (all are off or send at constant rates), so there is "
             "nothing to linearise; add a flow with a law such as fluidcc.LDCC"
@@ -650,7 +664,8 @@ def _by_branch(
             ))  # fmt: skip
     fine = np.array([i not in errors for i in point.rows.tolist()])
     pick, many = np.flatnonzero(fine), len(point.rows)
-    codes = [part.reshape(-1, many)[:, pick] for b in found for part in (b.modes, b.free)]
+    codes = [np.zeros((1, len(pick)))]
+    codes += [part.reshape(-1, many)[:, pick] for b in found for part in (b.modes, b.free)]
     for part, _ in point.part(pick).split(np.concatenate(codes)) if len(pick) else ():
         k = int(np.searchsorted(point.rows, part.rows[0]))
         groups = tuple(
@@ -792,18 +807,14 @@ def _refuse_ticks(net: Network) -> None:
     """A sampled law may rest, but what it does near there is a recursion and no differential
     equation.
     """
-    flows = "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
-    links = (
-        "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or "
-        "fluidcc.sampled_stability for P-AQM"
-    )
     kinds = {names[0]: net.flows[names[0]] for names in identical(net)}
-    for kind, specs, remedy in (("flow", kinds, flows), ("link", net.links, links)):
+    for kind, specs in (("flow", kinds), ("link", net.links)):
         for name, spec in specs.items():
             if spec.law.ticks:
                 raise Unsupported(
                     f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in "
-                    f"continuous time: {remedy}"
+                    "continuous time: take fluidcc.sampled_stability, which has its ticks, a law "
+                    "without them (such as fluidcc.RED for AdaptiveRED), or simulate it"
                 )
 
 

@@ -92,26 +92,39 @@ def sources(point: OperatingPoint) -> list[LinearLaw]:
     found: list[Any] = [None] * len(point.classes)
     flows = flows_of(point)
     for g in flows.groups:
-        jacobians = flows.at(g).jacobians
-        A, B, C, D = _heard(g, jacobians)
-        keep = _moving(g.free, [_reach(g, jacobians)])
+        here = _reach(g, flows.at(g).jacobians)
+        keep = _moving(g.free, [here])
         if not np.array_equal(keep, g.free):
             aside = flows._replace(z=[_aside(z) for z in flows.z], u=_aside(flows.u))
-            keep = _moving(g.free, [_reach(g, jacobians), _reach(g, aside.at(g).jacobians)])
-        idle = g.free & ~keep
-        for j, k in enumerate(g.members):
-            name = [f"{point.classes[k].label}.{plain(s)}" for s in g.law.states]
-            pick = np.flatnonzero(keep[:, j])
-            found[k] = LinearLaw(
-                A[:, :, j][np.ix_(pick, pick)],
-                B[pick, :, j],
-                C[pick, j],
-                D[:, j],
-                tuple(name[i] for i in pick),
-                tuple(name[i] for i in np.flatnonzero(idle[:, j])),
-                _past(point, g, jacobians, j, pick),
-            )
+            keep = _moving(g.free, [here, _reach(g, aside.at(g).jacobians)])
+        _laws_of(point, g, keep, found)
     return found
+
+
+def all_states(point: OperatingPoint) -> list[LinearLaw]:
+    """The linear law of every class with all of its states that no bound holds."""
+    found: list[Any] = [None] * len(point.classes)
+    for g in point.flow_groups:
+        _laws_of(point, g, g.free, found)
+    return found
+
+
+def _laws_of(point: OperatingPoint, g: LawGroup, keep: Any, found: list[Any]) -> None:
+    """Put the linear laws of a group's members, with the states to `keep`, at their places."""
+    jacobians = flows_of(point).at(g).jacobians
+    A, B, C, D = _heard(g, jacobians)
+    for j, k in enumerate(g.members):
+        name = [f"{point.classes[k].label}.{plain(s)}" for s in g.law.states]
+        pick = np.flatnonzero(keep[:, j])
+        found[k] = LinearLaw(
+            A[:, :, j][np.ix_(pick, pick)],
+            B[pick, :, j],
+            C[pick, j],
+            D[:, j],
+            tuple(name[i] for i in pick),
+            tuple(name[i] for i in np.flatnonzero((g.free & ~keep)[:, j])),
+            _past(point, g, jacobians, j, pick),
+        )
 
 
 def _heard(g: LawGroup, jacobians: Jacobians) -> tuple[Any, Any, Any, Any]:
@@ -236,7 +249,9 @@ class _Wiring:
     what links answer: their arrivals, or what stands for them there.
     """
 
-    def __init__(self, point: OperatingPoint, loop: str, only: int | None = None) -> None:
+    def __init__(
+        self, point: OperatingPoint, loop: str, only: int | None = None, laws: Any = None
+    ) -> None:
         self.point, self.loop, self.only = point, loop, only
         self.answered = "broken" if loop == "links" else "y"
         self.rows: dict[tuple[str, int], Row] = {}
@@ -245,7 +260,7 @@ class _Wiring:
         self.reads: list[tuple[str, int, Any]] = []
         self.lag = Lags(point)
         self.longest = max((np.max(np.abs(trip)) for trip in self.lag.trip), default=0.0)
-        self.sources = sources(point)
+        self.sources = sources(point) if laws is None else laws
         self.out = link_outputs(point)
         self.loss = loss(point, self.out["drop"])
         self.z: list[str] = []
@@ -318,7 +333,7 @@ class _Wiring:
         """
         key = (kind, i)
         if kind == "y":
-            return self._read("arrivals", i, 0.0 * self.lag.trip[0], "now")
+            return self._read("arrivals", i, 0.0 * self.point.c[0], "now")
         if key not in self.rows:
             if key in self.asked:
                 raise _endless(self.point)
@@ -624,13 +639,15 @@ def has_loop(m: Matrices) -> bool:
     return bool(reach[port].any())
 
 
-def deviations(point: OperatingPoint, loop: str = "closed") -> dict[str, Matrices]:
+def deviations(
+    point: OperatingPoint, loop: str = "closed", laws: Any = None
+) -> dict[str, Matrices]:
     """How the flows of every class of two or more differ from their mean, by its label: links hear
     nothing of that, each only its own past.
     """
     if all(f.count < 2 for f in point.classes):
         return {}
-    laws, trips = sources(point), Lags(point).trip
+    laws, trips = sources(point) if laws is None else laws, Lags(point).trip
     return {
         f.label: _alone(point, f.label, laws[k], trips[k], loop)
         for k, f in enumerate(point.classes)
@@ -728,11 +745,14 @@ def apart(point: OperatingPoint, opened: Matrices) -> list[Matrices]:
     return [opened._replace(entries=found), *(one for one in others if one.entries.k)]
 
 
-def wire(point: OperatingPoint, loop: str = "closed", only: int | None = None) -> Matrices:
-    """Join the laws: the loop "closed", or open as for `fluidcc.linearize`: "open", "links" or
-    "marks", these as class `only` hears them where it is given.
+def wire(
+    point: OperatingPoint, loop: str = "closed", only: int | None = None, laws: Any = None
+) -> Matrices:
+    """Join the laws, those of `sources` or others: the loop "closed", or open as for
+    `fluidcc.linearize`: "open", "links" or "marks", these as class `only` hears them where it is
+    given.
     """
-    found = _Wiring(point, "open" if loop == "closed" else loop, only).matrices()
+    found = _Wiring(point, "open" if loop == "closed" else loop, only, laws).matrices()
     if loop == "closed":
         return closed(found, point)
     _with_delay(found, point)

@@ -19,9 +19,9 @@ from fluidcc.equilibria.assembly import Assembled, assemble, switches
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
 from fluidcc.laws.early_loss import refuse_arrivals
-from fluidcc.laws.linear import standing
 from fluidcc.laws.parts import hears_ratios
 from fluidcc.laws.past import running
+from fluidcc.laws.sampled import standing
 from fluidcc.laws.steady import (
     FEW,
     few_packets,

@@ -21,12 +21,11 @@ from sympy import (
     sign,
 )
 
-from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.laws.law import L, Law
+from fluidcc.base.errors import InvalidInput
+from fluidcc.laws.law import Law
 from fluidcc.laws.parts import per_structure
 from fluidcc.laws.past import at_rest, pasts, running
-from fluidcc.laws.steady import without
-from fluidcc.symbols import edot, numpy_function, plain, positive, unfold
+from fluidcc.symbols import edot, numpy_function, plain
 
 
 class Jacobians(NamedTuple):
@@ -265,57 +264,3 @@ def lag_function(law: Law) -> Callable[..., Any]:
         return np.array([np.broadcast_to(v, shape) for v in function(*arguments)])
 
     return found
-
-
-# --- sampled laws at a standstill -----------------------------------------------------------------
-
-
-def standing(law: L, of: str) -> L:
-    """Return a law without ticks whose equilibria are the standstills of a sampled law.
-
-    A state that is held between ticks gets the flow (update - state)/period. A state that
-    integrates between ticks and is set to a fixed value at each, as one that takes averages does,
-    is put in with its value just before a tick.
-
-    Parameters
-    ----------
-    law : Source or Link
-        Laws without ticks are returned as they are.
-    of : str
-        Whose law it is, for messages.
-
-    Raises
-    ------
-    Unsupported
-        If the law has states that move between ticks and are changed by them in another way.
-    """
-    if not law.ticks:
-        return law
-    update: dict[Symbol, Expr] = {}
-    period: dict[Symbol, Expr] = {}
-    own: dict[Symbol, Expr] = {}  # periods that are numbers, as parameters: these have a unit
-    for k, tick in enumerate(law.ticks):
-        every = unfold(tick.every)
-        if every.is_number:
-            symbol = positive(f"every_{k}")
-            own[symbol], every = every, symbol
-        for z, f in tick.update.items():
-            if z in update:
-                raise Unsupported(
-                    f"{of} ({law.name}) has two ticks that change {plain(z)}: simulate it instead"
-                )
-            update[z], period[z] = unfold(f), every
-    flow = {z: unfold(f) for z, f in law.flow.items()}
-    sums = {z: update[z] + period[z] * flow[z] for z in update if flow[z] != 0}
-    for z, total in sums.items():
-        seen = [f for key, f in flow.items() if key != z] + [unfold(f) for f in law.out.values()]
-        if total.free_symbols & {*sums} or any(f.has(z) for f in (*seen, *period.values())):
-            raise Unsupported(
-                f"{of} ({law.name}): {plain(z)} moves between ticks and is seen there, so nothing "
-                "stands still: simulate it, or look for its limit cycle"
-            )
-    kept = [z for z in flow if z not in sums]
-    held = {z: (update[z].xreplace(sums) - z) / period[z] if z in update else flow[z] for z in kept}
-    units = {z: unit for z, unit in law.units.items() if z not in sums} | dict.fromkeys(own, "s")
-    params = {**law.params, **own}
-    return without(law, sums, flow=held, ticks=(), params=params, units=units)

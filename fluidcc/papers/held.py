@@ -24,11 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput
+from fluidcc.numerics.linear.ticking import common_period
 
 Array = NDArray[np.float64]
-MOST_TICKS = 100_000
-"""Of the shortest period within the common one."""
 
 
 class Path(NamedTuple):
@@ -225,22 +224,6 @@ class _Held:
             return self.first[k], self.second[k]
         first = self.first[k] + self.value[k] * rest
         return first, self.second[k] + self.first[k] * rest + self.value[k] * (rest**2 / 2)
-
-
-def common_period(periods: Sequence[float]) -> float:
-    """The least common multiple of some periods [s]."""
-    shortest = min(periods)
-    ratios = [Fraction(T / shortest).limit_denominator(1000) for T in periods]
-    # of fractions in lowest terms, the first of which is 1
-    multiple = math.lcm(*(r.numerator for r in ratios))
-    exact = all(abs(T / shortest - r) < 1e-9 * r for T, r in zip(periods, ratios, strict=True))
-    if not exact or multiple > MOST_TICKS:
-        said = ", ".join(f"{T:.9g}" for T in sorted({*periods}))
-        raise Unsupported(
-            f"periods of {said} s have no short common multiple; take ones in the ratio of small "
-            f"numbers"
-        )
-    return shortest * multiple
 
 
 def _instants(inputs: list[_Held]) -> list[tuple[float, list[int]]]:

@@ -17,7 +17,7 @@ x, base, count = symbols("x base count", positive=True)
 
 TIMES = np.array([1.0, 2.0, 3.0, 5.0])
 PATH = {"capacity": 3e6, "delay": 0.025}
-SAMPLED = " is sampled, so it has no Jacobian in continuous time: (use its|simulate it, use a law)"
+SAMPLED = " is sampled, so it has no Jacobian in continuous time: take fluidcc.sampled_stability"
 
 
 def _pushed(system: Any, net: fc.Network) -> int:

@@ -6,7 +6,8 @@ from sympy import Symbol, simplify, symbols
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law
-from fluidcc.laws.linear import active_modes, branch_function, slope, standing
+from fluidcc.laws.linear import active_modes, branch_function, slope
+from fluidcc.laws.sampled import standing
 from fluidcc.sources import LDCC, SampledLDCC
 from fluidcc.symbols import c, e, e_b, edot, packet, pi, unfold, y
 from tests.some_laws import all_laws, random_values, reference

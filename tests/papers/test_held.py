@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.papers.held import HeldLoop, Measurement, Path, common_period
+from fluidcc.base.errors import InvalidInput
+from fluidcc.papers.held import HeldLoop, Measurement, Path
 
 PARTS = 20  # of the shortest period: everything below is a multiple of that
 
@@ -105,10 +105,6 @@ def test_what_nothing_sees_is_left_out_once_it_is_so() -> None:
         _ = loop([[1.0], [1.0]]).multipliers
 
 
-def test_periods_without_a_common_multiple_are_refused() -> None:
-    assert common_period([0.16, 0.2]) == pytest.approx(0.8)
-    assert common_period([0.1, 0.0999]) == pytest.approx(99.9)
-    with pytest.raises(Unsupported, match="no short common multiple"):
-        common_period([0.1, 0.1 * np.pi])
+def test_a_period_that_is_not_positive_is_refused() -> None:
     with pytest.raises(InvalidInput, match="must be positive"):
         HeldLoop([0.0], 1, [1.0], [], [])

@@ -9,9 +9,10 @@ from sympy import Min
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
+from fluidcc.analysis.sampled import SampledStability
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.papers.sampled import SampledStability
 from fluidcc.symbols import plain
+from tests.papers.sampled_ldcc import held_ldcc
 
 C = 3e6
 
@@ -73,19 +74,49 @@ def _ticking(flow: Any, T: float) -> fc.Source:
     return fc.SampledLDCC(**{plain(v): value for v, value in flow.law.params.items()}, T_s=T)
 
 
-def test_flows_that_tick_at_different_periods_run_as_the_multipliers_say() -> None:
+@pytest.mark.parametrize("delays", ["fifo", "frozen"])
+def test_flows_that_tick_at_different_periods_run_as_the_multipliers_say(delays: str) -> None:
     net = _lot()
     periods = {"a": 0.06, "b": 0.09, "c": 0.12}
     sampled = net
     for name, T in periods.items():
         sampled = sampled.with_flow(name, law=_ticking(net.flows[name], T), initial=None)
-    found = fc.sampled_stability(sampled)
+    found = fc.sampled_stability(sampled, delays=delays)
     assert found.period == pytest.approx(0.36)
-    _as_the_multipliers_say(net, periods, found, 7, 25)
+    _as_the_multipliers_say(net, periods, found, 7, 25, delays)
+    if delays == "frozen":
+        _as_the_held_loop(found, held_ldcc(sampled))
+
+
+def _as_the_held_loop(found: Any, exact: Any) -> None:
+    """As many above 0.02, each to 1e-8."""
+    for one, other in ((found.multipliers, exact), (exact, found.multipliers)):
+        for value in one[np.abs(one) > 0.02]:
+            assert np.abs(other - value).min() < 1e-8
+
+
+@pytest.mark.parametrize(("count", "period"), [(1, 0.31), (3, 0.05), (1, 0.004)])
+def test_flows_of_two_classes_have_the_multipliers_of_the_held_loop(
+    count: int, period: float
+) -> None:
+    laws = [fc.LDCC(eta=0.9)] * count + [fc.LDCC(eta=0.5)] * count
+    net = fc.dumbbell(laws, {"capacity": C}, rtt=[0.05] * count + [0.09] * count)
+    found, exact = fc.sampled_stability(net, period), held_ldcc(net, period)
+    assert found.radius == pytest.approx(np.abs(exact[0]), rel=1e-9)
+    known = len(found.multipliers)
+    assert known >= 3
+    for value in found.multipliers:
+        assert np.abs(exact - value).min() < 1e-8
+    np.testing.assert_allclose(np.abs(found.multipliers), np.abs(exact[:known]), atol=1e-7)
 
 
 def _as_the_multipliers_say(
-    net: fc.Network, periods: dict[str, float], found: Any, late: int, end: int
+    net: fc.Network,
+    periods: dict[str, float],
+    found: Any,
+    late: int,
+    end: int,
+    delays: str = "frozen",
 ) -> None:
     rest, h = fc.equilibrium(net), found.period
     assert found.stable
@@ -100,8 +131,9 @@ def _as_the_multipliers_say(
             start = start.with_link(name, initial=rest.states[name])
         held = dict(zip(net.links, rest.queueing_delay.values, strict=True))
         times = (np.arange(late, end) - 0.01) * h
-        how: Any = {"rtol": 1e-11, "atol": 1e-13, "engine": "array", "frozen_at": held}
-        run = fc.simulate(start, end * h, t_eval=times, delays="frozen", **how)
+        how: Any = {"rtol": 1e-11, "atol": 1e-13, "engine": "array", "delays": delays}
+        how |= {"frozen_at": held} if delays == "frozen" else {}
+        run = fc.simulate(start, end * h, t_eval=times, **how)
         odd = odd + sign * run.rate.values
 
     some = found.multipliers[np.abs(found.multipliers) > 0.2]
@@ -170,9 +202,7 @@ def test_identical_flows_have_multipliers_of_one_with_their_share_and_of_differe
     ("net", "period", "says"),
     [
         (_net(), 0, "the period is 0"),
-        (fc.dumbbell([fc.PrimalPenalty], {"law": fc.PenaltyLink, "capacity": 1e6}, rtt=0.02), 0.1,
-         "has the law PrimalPenalty"),
-        (fc.scenarios["ldcc_fig6"].net, 0.1, "answer by loss"),
+        (fc.dumbbell([fc.SampledLDCC], {"capacity": C}, rtt=0.05), -1, "the period is -1"),
         (_net(), None, r"flow 'flow1' \(LDCC\) is not sampled; give one"),
     ],
 )  # fmt: skip

@@ -18,7 +18,6 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.papers.ecf.routers import sampled_stability
 from fluidcc.papers.printed import numbers
-from fluidcc.papers.sampled import SampledStability
 from fluidcc.papers.zoo.ecf import (
     HOPS,
     INTERVAL,
@@ -38,6 +37,8 @@ from fluidcc.symbols import c, plain, positive, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from fluidcc.analysis.sampled import SampledStability
 
 # End-to-end round trips of Section 3.2 [s]; 40 ms of each lie beyond the router
 RTTS = (0.06, 0.1, 0.24)

@@ -1,6 +1,5 @@
-"""`sampled_stability`: networks that are sampled, near their rest. Beside sources of LDCC's law
-(25) there are routers of P-AQM, whose loops are here: with sources of ECF, and under constant
-rates.
+"""Routers of P-AQM that report to sources of ECF, near their rest: `fluidcc.sampled_stability` has
+their explicit loop from here.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import Symbol, lambdify
 
-from fluidcc.base.arguments import explained
+from fluidcc.analysis.sampled import LOOPS, SampledStability, sampled_stability
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.equilibria.result import Equilibrium
 from fluidcc.links.paqm import (
@@ -23,7 +22,6 @@ from fluidcc.links.paqm import (
     T_ECF,
     V1,
     V2,
-    PAQMDrop,
     R,
     T_s,
     aim,
@@ -35,77 +33,37 @@ from fluidcc.links.paqm import (
     q0,
 )
 from fluidcc.metrics.fairness import max_min_rates
-from fluidcc.network.network import require_network
 from fluidcc.network.wired import capacity_at, constant_rate, is_on, moment
 from fluidcc.papers.held import HeldLoop, Measurement, Path
-from fluidcc.papers.sampled import SampledStability, of_sources
 from fluidcc.sources.ecf import ECF, r_max, r_min
-from fluidcc.symbols import c, unfold
+from fluidcc.symbols import c
 
 if TYPE_CHECKING:
     from fluidcc.laws import Link, Source
     from fluidcc.network.network import Network
     from fluidcc.network.specs import FlowSpec, LinkSpec
 
+__all__ = ["explicit_loop", "router_loop", "sampled_stability"]
+
 _CLOSE = 1e-9
 
 
-@explained
-def sampled_stability(
-    net: Network, period: Any = None, at: float | str | Equilibrium = math.inf
-) -> SampledStability:
-    """Find the multipliers of a network that is sampled: sources of LDCC's law (25), or routers of
-    P-AQM.
-
-    Ticks are at the multiples of each period. Delays are those of the equilibrium, which for LDCC
-    is that of the continuous law. All is exact to first order, also between ticks: any delays,
-    periods and numbers of links.
-
-    Of routers there are two loops, both from the laws' own updates. That of `fluidcc.PAQMECF` and
-    `fluidcc.PAQMECF2` with sources of `fluidcc.ECF` is taken where rates are max-min fair and each
-    filled queue is at its aim; it is the loop of rate decreases, applied fully; the stall rule is
-    left out because it has no equilibrium. That of `fluidcc.PAQMDrop` is the one under constant
-    rates above its capacity.
-
-    Parameters
-    ----------
-    net : Network
-        Flows of LDCC or of its sampled law on queues, or routers of P-AQM; with constant flows or
-        without.
-    period : float or str, optional
-        T_s [s] of all flows; by default those of the sampled laws. Routers have their own.
-    at : float, str or Equilibrium
-        As in `fluidcc.linearize`.
-
-    Raises
-    ------
-    InvalidInput
-        If the period is not positive, or none is given and a flow has none.
-    Unsupported
-        If a flow has another law, if the links do not answer by their queueing delays, if a
-        router's sources have no rest, or where every deviation switches which router a source
-        obeys, and if periods have no common multiple.
-
-    Examples
-    --------
-    >>> import fluidcc as fc
-    >>> net = fc.Network().link("aqm", fc.PAQMECF(T_s=0.08), capacity="30 Mbit/s", delay="20 ms")
-    >>> for name, away in {"near": "10 ms", "far": "35 ms"}.items():
-    ...     net = net.flow(name, fc.ECF, route=["aqm"], access_delay=away)
-    >>> found = fc.sampled_stability(net)
-    >>> found.stable, found.undetermined
-    (True, 1)
+def _loop(net: Network, period: Any, at: Any) -> SampledStability | None:
+    """The multipliers of a network whose routers are P-AQM, None of others; see
+    `fluidcc.sampled_stability`.
     """
-    require_network(net)
-    if (found := router_loop(net, at.at if isinstance(at, Equilibrium) else at)) is not None:
-        router, among = found
-        if period is not None:
-            raise InvalidInput(
-                f"the period is {period!r}, but the router has its own, {router.period:g} s; "
-                "leave it out"
-            )
-        return SampledStability(router.period, router.multipliers, router.undetermined + among)
-    return of_sources(net, period, at)
+    if (found := router_loop(net, at.at if isinstance(at, Equilibrium) else at)) is None:
+        return None
+    router, among = found
+    if period is not None:
+        raise InvalidInput(
+            f"the period is {period!r}, but the router has its own, {router.period:g} s; "
+            "leave it out"
+        )
+    return SampledStability(router.period, router.multipliers, router.undetermined + among)
+
+
+LOOPS.append(_loop)
 
 
 def _reports(law: Link) -> bool:
@@ -369,93 +327,24 @@ def _arrivals(
 
 
 def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
-    """The sampled loop of a network whose routers are P-AQM, and how many differences among
-    identical flows stay for ever; None if it has no such router.
+    """The sampled loop of a network of sources of `ECF` whose routers are P-AQM, and how many
+    differences among identical flows stay for ever; None if it has no such source or router.
 
     Raises
     ------
     Unsupported
-        If it has one, but not the form of `explicit_loop` or of `inner_loop`.
+        If it has both, but not the form of `explicit_loop`.
     """
     routers = [link for link in net.links.values() if _has_inner_loop(link.law)]
-    if not routers:
-        return None
     time = moment(at)
     flows = [f for f in net.flows.values() if is_on(f, time)]
-    if any(_obeys(f.law) for f in flows) and any(_reports(link.law) for link in routers):
+    first = next((f for f in flows if _obeys(f.law)), None)
+    if first is None or not routers:
+        return None
+    if any(_reports(link.law) for link in routers):
         return explicit_loop(net, flows, time)
-    name = f"link {routers[0].name!r} ({routers[0].law.name})"
-    for f in flows:
-        if constant_rate(f, time) is None:
-            raise Unsupported(
-                f"{name} has flow {f.name!r} ({f.law.name}), whose rate follows what it "
-                f"{_why(routers[0])}"
-            )
-    if len(net.links) > 1:
-        raise Unsupported(
-            f"{name} is not the only link; under constant rates the multipliers of each router "
-            "are its own: take a network of that one, with the rates that come to it"
-        )
-    capacity, total = (
-        capacity_at(routers[0], time),
-        sum(constant_rate(f, time) or 0.0 for f in flows),
-    )
-    if total <= capacity or "drop" not in routers[0].law.out:
-        raise Unsupported(
-            f"{name} has {total:.6g} bit/s at a constant rate and a capacity of {capacity:.6g} "
-            "bit/s; multipliers of its queue there are where it drops, as fluidcc.PAQMDrop does, "
-            "and more comes than leaves"
-        )
-    wanted, longest = routers[0].law.params[q0], routers[0].buffer / capacity
-    if wanted >= longest:
-        raise Unsupported(
-            f"{name} wants a queue of {wanted:g} s and its buffer is full at {longest:g} s, so "
-            "that it has no rest; let its buffer be longer, or its q_0 shorter"
-        )
-    return inner_loop(routers[0].law, total / capacity), 0
-
-
-def _why(router: LinkSpec) -> str:
-    """Why a router has no multipliers with sources that answer it."""
-    if "drop" in router.law.out:
-        return (
-            "drops; multipliers are made of fluidcc.PAQMDrop under constant rates and of "
-            "fluidcc.PAQMECF with sources of fluidcc.ECF: simulate it"
-        )
-    return (
-        "marks: as soon as no more comes than leaves it marks nothing, however long the queue, "
-        "so that the two go back and forth over a switch, and near it nothing is linear; "
-        "simulate it, or see fluidcc.limit_cycle"
-    )
-
-
-@lru_cache(maxsize=1)
-def _update() -> Any:
-    """Derivatives of the filtered rate by itself, and of the share let in by that rate and by
-    the queue, for c = 1.
-    """
-    (tick,) = PAQMDrop.ticks
-    queue, share, rate, came = PAQMDrop.states
-    load = Symbol("rho", positive=True)
-    new = {z: unfold(f) for z, f in tick.update.items()}
-    at = {came: load * dT, queue: q0, rate: load, c: 1}
-    slopes = (new[rate].diff(rate), new[share].diff(rate), new[share].diff(queue))
-    return lambdify([load, *PAQMDrop.params], [f.subs(at) for f in slopes])
-
-
-def inner_loop(law: Link, load: float) -> HeldLoop:
-    """P-AQM that drops from a constant rate, `load` times the capacity: its queue, share let in
-    and filtered rate.
-    """
-    own = [law.params[p] for p in PAQMDrop.params]
-    by_rate, share_by_rate, share_by_queue = (float(v) for v in _update()(load, *own))
-    share, rate = range(2)
-    keep = np.zeros((2, 2))
-    keep[share, rate], keep[rate, rate] = share_by_rate, by_rate
-    return HeldLoop(
-        [law.params[dT]] * 2,
-        1,
-        keep,
-        [Path(0, share, load, 0.0)],
-        [Measurement(share, 0, share_by_queue, 0.0)],
+    raise Unsupported(
+        f"link {routers[0].name!r} ({routers[0].law.name}) tells flow {first.name!r} "
+        f"({first.law.name}) nothing, which sends as it is told; give the link the law "
+        "fluidcc.PAQMECF, or simulate it"
     )

@@ -11,6 +11,7 @@ import numpy as np
 from sympy import lambdify
 
 from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.base.colours import RED
 from fluidcc.conditions.local import local_loop
 from fluidcc.conditions.sufficient import sufficient_conditions
@@ -21,7 +22,6 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.drawing import Figures, plain_ticks
-from fluidcc.papers.ecf.routers import sampled_stability
 from fluidcc.papers.ldcc import coexistence as beside
 from fluidcc.papers.ldcc.common import FAIR_DELAYS, W_OVER_BETA, T, beta, run, unstable
 from fluidcc.papers.ldcc.law import V, burst

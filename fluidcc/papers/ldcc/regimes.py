@@ -11,6 +11,7 @@ from sympy import Eq, I, Symbol, conjugate, diff, exp, eye, factor, lambdify, si
 from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.point import BUSY, FULL, operating_point
+from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.stability import stability
 from fluidcc.conditions.local import local_loop
 from fluidcc.conditions.sufficient import sufficient_conditions
@@ -19,7 +20,6 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell, parking_lot
 from fluidcc.numerics.linear.margins import margins
-from fluidcc.papers.ecf.routers import sampled_stability
 from fluidcc.papers.ldcc.common import T, beta, eta, unstable, w, with_law, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.stability import (

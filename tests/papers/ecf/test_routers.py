@@ -114,14 +114,17 @@ def test_p_aqm_under_constant_rates_forgets_by_its_gains() -> None:
         net = fc.Network().link("l", fc.PAQMDrop(K=0.35, a=0.4), capacity=1e6, delay=0.01)
         found = fc.sampled_stability(net.flow("f", fc.CBR(rate=load * 1e6), route=["l"]))
         assert found.period == 0.02
-        np.testing.assert_allclose(np.sort(found.multipliers.real)[-2:], [0.6, 0.65], rtol=1e-12)
+        np.testing.assert_allclose(found.multipliers, [0.65, 0.6], rtol=1e-9)
+
+
+def test_p_aqm_that_has_nothing_to_drop_stands_on_its_switch() -> None:
+    net = fc.dumbbell([fc.CBR(rate=0.9e6)], {"law": fc.PAQMDrop, "capacity": 1e6, "delay": 0.01})
+    with pytest.raises(InvalidInput, match="PAQMDrop stands on a switching surface"):
+        fc.sampled_stability(net)
 
 
 REFUSED: dict[str, Any] = {
-    "whose rate follows what it marks: as soon as": lambda: _ecf(fc.PAQM, 0.01),
-    "'s0' .StaticReno., whose rate follows what it drops": lambda: _reno(
-        _ecf(fc.PAQMDrop, 0.01, 1)
-    ),
+    "tells flow 's0' .ECF. nothing": lambda: _ecf(fc.PAQM, 0.01),
     "beside routers that report, multipliers are": lambda: _reno(_ecf(fc.PAQMECF, 0.01)),
     "is filled and tells nothing": lambda: (
         _ecf(fc.PAQMECF, 0.01)
@@ -135,12 +138,6 @@ REFUSED: dict[str, Any] = {
         "u", fc.CBR(rate=30e6), route=["aqm"]
     ),
     "crossed in both orders": lambda: _crossed(),
-    "wants a queue of 0.04 s and its buffer is full at 0.03 s": lambda: fc.dumbbell(
-        [fc.CBR(rate=2e6)], {"law": fc.PAQMDrop, "capacity": 1e6, "delay": 0.01, "buffer": 3e4}
-    ),
-    "multipliers of its queue there are where it drops": lambda: fc.dumbbell(
-        [fc.CBR(rate=0.9e6)], {"law": fc.PAQMDrop, "capacity": 1e6, "delay": 0.01}
-    ),
 }
 
 
