@@ -7,8 +7,6 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.modes import free_directions
-from fluidcc.analysis.point import operating_point
 from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.conditions.passivity import passivity
 from fluidcc.laws import Source
@@ -23,12 +21,6 @@ Toward = Source(
     "Toward", flow={x: k * x * (T - e - g * edot)}, out={"rate": x},
     params={k: 2.0, T: 0.15, g: 1.0}, initial={x: 1e6},
     units={x: "bit/s", k: "1/s^2", T: "s", g: "s"}, lower={x: 0},
-)  # fmt: skip
-# One equilibrium only, at which two roots of its conditions meet.
-Fold = Source(
-    "Fold", flow={x: k * z, z: k * ((x - x0) ** 2 / x0 - z)}, out={"rate": x},
-    params={k: 2.0, x0: 1e6}, initial={x: 1e6, z: 0},
-    units={x: "bit/s", z: "bit/s", k: "1/s", x0: "bit/s"},
 )  # fmt: skip
 
 
@@ -155,14 +147,6 @@ def test_what_leads_to_roots_at_zero_that_are_left_out_is_no_margin(law: Any) ->
     m = report.margins
     assert m.modulus == pytest.approx(least, rel=1e-3) == pytest.approx(1 / m.ms, rel=1e-3)
     assert m.gain_down == 0 < m.modulus < 1 - 1 / m.gain
-
-
-def test_a_fold_is_marginal_and_no_continuum() -> None:
-    net = fc.dumbbell([Fold], {"capacity": 3e6, "delay": 0.025})
-    with pytest.warns(FluidccWarning, match="no flow is connected to a saturated link"):
-        report = fc.stability(net)
-    assert (report.stable, report.marginal, report.free) == (False, True, ())
-    assert free_directions(operating_point(net), {}) == ()
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -102,13 +102,6 @@ def test_how_the_equilibrium_moves_is_its_difference() -> None:
     assert found["decay_rate"] == pytest.approx((decay[0] - decay[1]) / (0.04 * h), rel=1e-4)
 
 
-def test_frozen_delays_refuse_a_link_that_drops_before_the_end_of_a_route() -> None:
-    with pytest.raises(Unsupported, match="'a' loses packets before the end of a route"):
-        fc.linearize(network(RED), delays="frozen")
-    alone = fc.dumbbell([fc.StaticReno], {"law": RED, "capacity": C, "delay": 0.02})
-    assert fc.linearize(alone, delays="frozen").n_states == 3
-
-
 @pytest.mark.parametrize(
     ("law", "what"),
     [

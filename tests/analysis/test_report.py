@@ -208,14 +208,6 @@ def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
         assert abs(longer.roots(count=1)[0].real) < 1e-9
 
 
-def test_eigenloci_of_a_report_take_a_resolution() -> None:
-    report = fc.stability(_one())
-    found = report.eigenloci(0.1, 50.0, points=300)
-    assert len(found.omega) >= 300
-    at = np.argmin(np.abs(np.abs(found.value[0]) - 1))
-    assert found.omega[at] == pytest.approx(report.crossover, rel=0.02)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
 def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:
@@ -285,13 +277,6 @@ def test_unstable_and_shown() -> None:
     assert "data:image/png;base64," in page
 
 
-def test_on_the_boundary_it_is_marginal() -> None:
-    edge: Any = fc.stability_boundary(_one(capacity=1e6), "eta")
-    report = fc.stability(edge.network(edge.value))
-    assert (report.stable, report.marginal) == (False, True)
-    assert report.verdict == "marginal"
-
-
 def test_without_a_saturated_link_there_is_no_loop() -> None:
     net = fc.dumbbell([fc.LDCC], {"name": "far", "capacity": 9e6, "delay": 0.3})
     with pytest.warns(FluidccWarning, match=r"no flow is connected .* offer \(far carry less"):
@@ -350,20 +335,6 @@ def test_full_buffer_in_closed_form(rtt: str, buffer: str) -> None:
     r = 20e3 / (x * (1 - pi))
     assert edge.value == pytest.approx(np.arccos(-r) / ((1 - pi) * np.sqrt(1 - r**2)), rel=1e-9)
     assert edge.frequency == pytest.approx(np.arccos(-r) / trip, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    "buffers", [("10 packets", None), (None, "10 packets"), ("20 packets", None)]
-)
-def test_mixed_regimes_of_the_parking_lot_are_stable_at_the_papers_gain(buffers: Any) -> None:
-    paths = zip((2.5e6, 2.4e6), buffers, strict=True)
-    links = [{"capacity": c, "delay": 0.025, "buffer": room} for c, room in paths]
-    net = fc.parking_lot([fc.LDCC], [fc.LDCC, fc.LDCC], links)
-    report = fc.stability(net)
-    assert report.regime == "mixed"
-    assert report.stable
-    pure = fc.stability(net.with_link("link1", buffer=None).with_link("link2", buffer=None))
-    assert report.gain_margin == pytest.approx(pure.gain_margin, rel=0.03)
 
 
 def test_roots_that_are_counted_but_not_found_are_not_known() -> None:

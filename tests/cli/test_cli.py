@@ -106,12 +106,6 @@ def test_a_reader_that_has_seen_enough() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("r.nc").mkdir()
-    assert main(["simulate", "p1", "--until", "1 s", "--output", "r.nc"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ import cloudpickle
 import numpy as np
 import pytest
 import sympy
-from sympy import Derivative, Eq, Float, Function, Heaviside, Max, exp, log, simplify, symbols
+from sympy import Derivative, Float, Function, Heaviside, Max, exp, log, simplify, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import LawError
@@ -203,12 +203,6 @@ def test_refusals_name_the_law_and_the_culprit(make: Callable[[], Law], says: st
         make()
 
 
-def test_initial_values_and_bounds_may_be_plain_numbers() -> None:
-    law = a_source(initial={x: 1e5}, lower={x: 1e3}, upper={x: 1e9})
-    net = Network().link("l", DropTail, capacity=2e6, delay=0.025).flow("a", law, route=["l"])
-    assert net.flows["a"].initial["x"] == 1e5
-
-
 def test_new_parameter_values() -> None:
     law = LDCC(w="30 kbit/s", T="50 ms")
     assert (law.parameter("w"), law.parameter("T"), law.parameter("beta")) == (30e3, 0.05, 0.1)
@@ -335,16 +329,6 @@ def test_a_law_names_no_unused_parameters(law: Law) -> None:
     used |= {s for f in law.initial.values() for s in f.free_symbols}
     if law.name not in (OnOff.name, "Poisson"):  # they describe the random pattern
         assert set(law.params) <= used
-
-
-def test_ldcc_is_equation_15() -> None:
-    v = beta * Max(e - T, 0) / (e + e_b)
-    assert simplify(unfold(LDCC.flow[x]) - eta / (e + e_b) * x * (w / x - v - edot - pi)) == 0
-
-
-def test_droptail_is_equations_2_and_4() -> None:
-    assert Eq(DropTail.flow[DropTail.queue], (y - c) / c)
-    assert DropTail.out["loss"] == (y - c) / y
 
 
 def test_ticks_and_jumps_are_kept_and_shown() -> None:

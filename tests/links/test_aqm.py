@@ -45,14 +45,6 @@ def test_red_marks_by_its_average() -> None:
     np.testing.assert_allclose([mark(0.2), mark(0.3), mark(0.3 + 1e-8)], [0.1, 0.2, 1], rtol=1e-6)
 
 
-def test_the_average_lags_behind_a_growing_queue() -> None:
-    path = {"law": fc.RED(T=0.7), "capacity": 1e6, "delay": 0.01}
-    ds = fc.simulate(fc.dumbbell([fc.CBR(rate=1.5e6)], path), 3, rtol=1e-9)
-    t = ds.time.values
-    wanted = 0.5 * (t - 0.7 * (1 - np.exp(-t / 0.7)))
-    np.testing.assert_allclose(ds.RED_avg.values[:, 0], wanted, rtol=1e-7, atol=1e-9)
-
-
 def test_pi_integrates_what_the_queue_does() -> None:
     """Too much for a second, too little for five: the queue is two ramps and then empty."""
     a, b, ref = 0.2, 0.3, 0.1
