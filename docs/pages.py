@@ -41,6 +41,7 @@ from fluidcc.papers.ldcc import undelayed_system
 from fluidcc.papers.model import claims_of
 from fluidcc.proofs import prove
 from fluidcc.simulation.results import STATISTICS, VARIABLES
+from fluidcc.sweeps import measures
 
 ROOT = Path(__file__).parents[1]
 MADE = Path(__file__).parent / "made"
@@ -185,8 +186,14 @@ def vocabulary() -> None:
         rows = [(f'`"{o}"`', v.OUTPUT_MEANING[o], v.OUTPUT_UNITS.get(o, "1")) for o in outputs]
         parts += [f"## What a {kind} gives", table(("output", "meaning", "unit"), rows)]
     page("signals", *parts)
+    told = inspect.cleandoc(measures.__doc__ or "")
+    page("measures", "# Measures of sweeps", MEASURES, f"```{{eval-rst}}\n{told}\n```")
 
 
+MEASURES = """```{index} ! measures of a sweep
+```
+
+`fc.sweep(net, axes, measures)` takes one of these names, a list of them, or a function of a point."""
 SIGNALS = """Laws are written in these symbols of `fluidcc.symbols`, and give the outputs by name,
 as in `out={"rate": x}`. A signal of a source is that of the datum whose news comes now: its delay,
 and the losses, marks and prices that it met. What routers say is as old as the way from them."""

@@ -35,7 +35,7 @@ SEARCHES = {
     "questions/pade": ["Padé"], "questions/dde": ["DDE solver"],
     "questions/roots": ["characteristic roots"],
     "questions/sweep": ["map phase margin sweep store resume"],
-    "questions/sweep_file": ["sweep file"], "made/notebooks/10_design_an_aqm": ["design an AQM"],
+    "questions/sweep_file": ["sweep file"], "made/measures": ["measures of a sweep"], "made/notebooks/10_design_an_aqm": ["design an AQM"],
     "theory/ack_clock": ["ack clock"], "theory/passivity": ["passivity"],
     "own_controller": ["own controller"], "verify_a_derivation": ["verify a derivation"],
     "questions/packets": ["packet simulator"], "which_tool": ["ns-3", "JiTCDDE"],
