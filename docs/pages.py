@@ -193,7 +193,8 @@ def vocabulary() -> None:
 MEASURES = """```{index} ! measures of a sweep
 ```
 
-`fc.sweep(net, axes, measures)` takes one of these names, a list of them, or a function of points."""
+`fc.sweep(net, axes, measures)` takes one of these names, a list of them, or a function of a
+point, as `lambda point: point.equilibrium.rtt.item()`."""
 SIGNALS = """Laws are written in these symbols of `fluidcc.symbols`, and give the outputs by name,
 as in `out={"rate": x}`. A signal of a source is that of the datum whose news comes now: its delay,
 and the losses, marks and prices that it met. What routers say is as old as the way from them."""
