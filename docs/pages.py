@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 import fluidcc as fc
 from fluidcc import links, sources
-from fluidcc.analysis import boundary, linearize, modes, report
+from fluidcc.analysis import boundary, linearize, modes, report, sampled
 from fluidcc.conditions import passivity as passivity_of
 from fluidcc.conditions import sufficient
 from fluidcc.cycles import orbit
@@ -35,7 +35,7 @@ from fluidcc.formulas import _formula, fast
 from fluidcc.numerics import certify
 from fluidcc.numerics.dde import result as dde
 from fluidcc.numerics.linear import count, margins
-from fluidcc.papers import published, sampled, tables
+from fluidcc.papers import published, tables
 from fluidcc.papers.binomial import synchronized
 from fluidcc.papers.ldcc import undelayed_system
 from fluidcc.papers.model import claims_of

@@ -109,8 +109,10 @@ class SampledStability(InTable):
 
     @property
     def decay_rate(self) -> float:
-        """Rate at which small deviations vanish [1/s]: -log(radius)/period."""
-        return -math.log(self.radius) / self.period
+        """Rate at which small deviations vanish [1/s]: -log(radius)/period; infinite where none is
+        left after some periods.
+        """
+        return -math.log(self.radius) / self.period if self.radius else math.inf
 
     _shown = ("stable", "period [s]", "radius", "decay_rate [1/s]", "multipliers", "undetermined")
 

@@ -163,3 +163,11 @@ def test_other_networks_of_routers_say_why_they_have_no_multipliers(said: str) -
 def test_routers_have_their_own_period() -> None:
     with pytest.raises(InvalidInput, match="the router has its own, 0.16 s"):
         fc.sampled_stability(_ecf(fc.PAQMECF, 0.01), "0.1 s")
+
+
+def test_a_deadbeat_loop_decays_at_an_infinite_rate() -> None:
+    """Two sources at a delay of 0 behind a router of 20 ms: all is gone after a period."""
+    router = {"law": fc.PAQMECF, "capacity": "30 Mbit/s", "delay": "20 ms"}
+    found = fc.sampled_stability(fc.dumbbell([fc.ECF(r_max="20 Mbit/s")] * 2, router))
+    assert (found.radius, found.decay_rate) == (0, math.inf)
+    assert "inf" in str(found)
