@@ -1,5 +1,6 @@
 """Routers of P-AQM that are sampled: multipliers in closed form, and runs of the engine."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
