@@ -301,9 +301,9 @@ def _unfolded(f: Expr) -> Expr:
 
 
 class _Places(NumPyPrinter):
-    """Writes symbols by their places among the arguments."""
+    """Writes symbols, and steps that are arguments, by their places among these."""
 
-    def __init__(self, symbols: Sequence[Symbol], functions: Mapping[str, Any]) -> None:
+    def __init__(self, symbols: Sequence[Any], functions: Mapping[str, Any]) -> None:
         known = {name: name for name in functions}
         super().__init__({"fully_qualified_modules": False, "inline": True,
                           "allow_unknown_functions": True, "user_functions": known})  # fmt: skip
@@ -315,9 +315,14 @@ class _Places(NumPyPrinter):
 
     _print_Dummy = _print_Symbol
 
+    def _print(self, expr: Any, **options: Any) -> str:
+        name = self.names.get(expr) if isinstance(expr, Heaviside) else None
+        text: str = name or super()._print(expr, **options)
+        return text
+
 
 def numpy_function(
-    symbols: Sequence[Symbol],
+    symbols: Sequence[Any],
     forms: Any,
     functions: Mapping[str, Any] | None = None,
     **options: Any,

@@ -16,7 +16,6 @@ import sympy
 from sympy import (
     Add,
     Derivative,
-    Dummy,
     Expr,
     Function,
     Heaviside,
@@ -114,13 +113,13 @@ def same(a: Dim, b: Dim) -> bool:
     return all(abs(p - q) < 1e-6 for p, q in zip(a, b, strict=True))
 
 
-def _points(symbols: Sequence[Symbol]) -> dict[Symbol, Any]:
+def _points(symbols: Sequence[Any]) -> dict[Any, Any]:
     """Return random values, the same in every run, that respect the sign assumptions."""
     rng = np.random.default_rng(20)
     values = {}
     for s in symbols:
         v = 10.0 ** rng.uniform(-1, 1, _POINTS)
-        if not s.is_nonnegative:
+        if not (s.is_nonnegative or isinstance(s, Heaviside)):
             v = -v if s.is_nonpositive else v * rng.choice([-1.0, 1.0], _POINTS)
         values[s] = v
     return values
@@ -136,19 +135,19 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
         tried).
     """
     # What a step hides at every point tried has a unit too: any numbers in place of the steps.
-    steps = {h: Dummy(positive=True) for h in expr.atoms(Heaviside)}
+    steps = sorted(expr.atoms(Heaviside), key=str)
     if not steps:
         return _measured(expr, dims)
     seen = _measured(expr, dims)
-    bare = _measured(expr.xreplace(steps), {**dims, **dict.fromkeys(steps.values(), Dim())})
+    bare = _measured(expr, {**dims, **dict.fromkeys(steps, Dim())}, steps)
     if isinstance(seen, Dim) and isinstance(bare, Dim):
         return seen if same(seen, bare) else None
     return None if None in (seen, bare) else bare if seen == "any" else seen
 
 
-def _measured(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
-    """`measure`, where steps are as they are."""
-    symbols = sorted(expr.free_symbols, key=str)
+def _measured(expr: Expr, dims: Mapping[Any, Dim], free: Sequence[Expr] = ()) -> Dim | str | None:
+    """`measure`, where steps are as they are, but those that are `free` any positive numbers."""
+    symbols = [*sorted(expr.free_symbols, key=str), *free]
     if not symbols:
         return "any" if expr == 0 or not expr.is_finite else Dim()
     # Left to itself the printer writes a step as a Piecewise and simplifies its condition, which
