@@ -406,18 +406,18 @@ _SMALLEST = (
 )
 
 
-_WITH_PAST = ("the flow", "output", "the condition", "the refractory time", "the reset")
+_BEFORE_A_RUN = ("the lower bound", "the upper bound")  # which are not computed anew
 
 
 def _check_pasts(law: Any) -> None:
     """Refuse a past where none is known, of what none is known, or so long ago as nobody knows."""
     for place, f in law.expressions():
         for one in sorted(agos([f]), key=str):
-            if law.kind == "link" or not place.startswith(_WITH_PAST):
-                who = "links" if law.kind == "link" else "ticks, bounds and initial values"
+            if law.kind == "link" or place.startswith(_BEFORE_A_RUN):
+                who = "links" if law.kind == "link" else "bounds and initial values"
                 raise LawError(
                     f"{law.name}: {place} has the past {plain(one)}, but {who} know of none; ago "
-                    "is for flows, outputs and jumps of sources, so let a state follow it there"
+                    "is for flows, outputs, jumps and ticks of sources: let a state follow it there"
                 )
             if one.of not in law.flow and one.of not in law.inputs:
                 raise LawError(

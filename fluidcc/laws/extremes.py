@@ -36,6 +36,7 @@ from fluidcc.base.arguments import explained, shown, whole
 from fluidcc.base.errors import LawError
 from fluidcc.laws.checks import Dim, base_unit, dim_of_text, explain, measure, same
 from fluidcc.laws.parts import Frozen, Jump, Tick
+from fluidcc.laws.past import agos
 from fluidcc.symbols import (
     RTT,
     SIGNAL_UNITS,
@@ -375,15 +376,16 @@ def _slope(law: Any, flow: dict[Symbol, Expr], one: Extreme) -> Expr:
     return sum((diff(f, z) * moving[z] for z in f.free_symbols & {*moving}), Integer(0))
 
 
-def _dims(law: Any, parts: Parts) -> dict[Symbol, Dim]:
+def _dims(law: Any, parts: Parts, of: Expr) -> dict[Symbol, Dim]:
     units = {**{s: SIGNAL_UNITS[s] for s in law.inputs}, **parts["units"]}
+    units |= {one: units[one.of] for one in agos([of]) if one.of in units}
     return {s: dim_of_text(text) for s, text in units.items()}
 
 
 def _unit(law: Any, parts: Parts, one: Extreme) -> str:
     """The unit of an extreme, where its symbols have one: else the law is refused for these."""
-    dims = _dims(law, parts)
     of, over, _, every, _ = one.args
+    dims = _dims(law, parts, of)
     word = type(one).__name__.lower()
     for what, f in (("over", over), ("every", every)):
         f = unfold(f)

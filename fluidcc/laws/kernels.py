@@ -32,7 +32,7 @@ from sympy.printing.pycode import PythonCodePrinter
 from fluidcc.base.errors import LawError
 from fluidcc.laws.law import Law, Link
 from fluidcc.laws.parts import per_structure
-from fluidcc.laws.past import lags, pasts
+from fluidcc.laws.past import Ago, lags, pasts
 from fluidcc.laws.switches import Collector, mode_symbol
 from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.fluid import calls
@@ -70,8 +70,11 @@ def scalar_text(
     branches : dict, optional
         The branches that have a name already: those of `roots` are added, their text to `names`.
     """
+    # a past is a symbol of its own here: what is shared is not looked for in its lag
+    past = {s: s.stand_in(k) for k, s in enumerate(s for s in names if isinstance(s, Ago))}
+    names |= {symbol: names[s] for s, symbol in past.items()}
     writer = _Writer(names, prefix, {} if branches is None else branches)
-    return writer.write([sympify(f) for f in roots])
+    return writer.write([sympify(f).xreplace(past) for f in roots])
 
 
 class _Writer:

@@ -223,6 +223,7 @@ class Law(metaclass=_EqualIsSame):
         for name in ("flow", "out"):
             keep(name, Frozen({k: known(f) for k, f in getattr(self, name).items()}))
         keep("jumps", tuple(j.rewritten(known) for j in self.jumps))
+        keep("ticks", tuple(tick.rewritten(known) for tick in self.ticks))
 
     @cached_property
     def structure(self) -> Structure:

@@ -136,6 +136,32 @@ def test_jumps_know_the_past() -> None:
     np.testing.assert_allclose(found.rate.values.ravel() / 1e5, by_hand, atol=1e-9)
 
 
+def test_ticks_know_the_past() -> None:
+    """A rate that grows by w a second is set each second to what it was 0.3 s before: 0.7 w, then
+    1.4 w, 2.1 w, ...
+    """
+    tick = fc.Tick(T, {told: fc.ago(told, 3 * T / 10)})
+    law = fc.Source("Saw", {told: w}, {"rate": told}, params={w: 1e5, T: 1.0}, initial={told: 0},
+                    units={told: "bit/s", w: "bit/s^2", T: "s"}, ticks=(tick,))  # fmt: skip
+    net = fc.dumbbell([law], {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    found = run(net, np.array([0.0, 0.9, 1.0, 2.0, 3.0, 3.9]), 1e-8)
+    by_hand = [0, 0.9, 0.7, 1.4, 2.1, 3.0]
+    np.testing.assert_allclose(found.rate.values.ravel() / 1e5, by_hand, atol=1e-9)
+
+
+def test_the_highest_delivery_rate_of_rounds_is_the_capacity() -> None:
+    """As BBR has it: of what was delivered in each of the last round trips."""
+    best = fc.highest(DELIVERED, over=fc.rounds(8), every=RTT, name="best")
+    law = fc.Source("Paced", {x: k * (best - x) + k * w, n: x_tau / (1 + edot)}, {"rate": x},
+                    params={k: 1, w: 2e5}, initial={x: 2e5, n: 0}, lower={x: 0},
+                    units={x: "bit/s", n: "bit", k: "1/s", w: "bit/s"})  # fmt: skip
+    found = run(
+        fc.dumbbell([law], {"capacity": "1 Mbit/s"}, rtt="50 ms"), np.array([0.0, 20.0]), 1e-7
+    )
+    assert float(found.best[-1, 0]) == pytest.approx(1e6, rel=1e-3)
+    assert float(found.rate[-1, 0]) == pytest.approx(1.2e6, rel=1e-2)
+
+
 def test_lags_that_grow_too_fast_are_refused() -> None:
     """A rate that is cut to a hundredth multiplies the lag a/x by a hundred: that past is gone."""
     cut = fc.Jump(when=x - w, reset={x: w / 100}, once=True)
