@@ -78,6 +78,18 @@ def test_ticks_between_ticks_are_where_they_are() -> None:
     assert found[0] == pytest.approx((1 - k * s) * (1 - k * (1 - s)), rel=1e-10)
 
 
+def test_a_quick_loop_beside_a_slow_tick_is_not_missed() -> None:
+    """x' = -3.2 x(t - 0.5) swings 10 times between two ticks of a state that has nothing to do with
+    it: few nodes a tick would agree on multipliers that are none.
+    """
+    A, B = np.zeros((2, 2)), np.array([[-3.2], [0.0]])
+    C, D, period = np.array([[1.0, 0.0]]), np.zeros((1, 1)), 20.0
+    tick = Update(period, 0.0, np.diag([1.0, 0.5]), np.zeros((2, 1)))
+    found, _ = multipliers(Ticking(A, B, C, D, np.array([0.5]), [tick]), period)
+    root = DelayLTI(A[:1, :1], B[:1], C[:, :1], D, delays=[0.5]).roots(1)[0]
+    assert abs(found[0]) == pytest.approx(np.exp(period * root.real), rel=1e-6)
+
+
 def test_what_takes_too_many_pieces_is_undecided() -> None:
     G = np.diag([1.0, 0.0])
     A = np.array([[-1.0, -1.0], [0.0, 0.0]])
