@@ -77,22 +77,6 @@ def test_cubic_that_loses_every_5000th_packet() -> None:
     np.testing.assert_allclose(times[:12], expected, atol=2e-5)
 
 
-def test_pie_updates_every_20_ms() -> None:
-    """PIFO-TM/ns3-bmv2#1, #2: against a code of fixed steps, extrapolated."""
-    q, p, old, al, be, ref, T = symbols("q p old al be ref T", nonnegative=True)
-    update = {p: p + al * (q - ref) + be * (q - old), old: q}
-    pie = fc.Link(
-        "PIE", {q: (y - c) / c, p: 0, old: 0}, {"mark": p}, queue=q, lower={q: 0, p: 0},
-        upper={p: 1}, params={al: 0.15, be: 1.5, ref: 0.02, T: 0.02},
-        units={q: "s", p: "1", old: "s", al: "1/s", be: "1/s", ref: "s", T: "s"},
-        initial={q: 0, p: 0, old: 0}, ticks=(fc.Tick(every=T, update=update),),
-    )  # fmt: skip
-    net = fc.dumbbell([Halving] * 4, {"law": pie, "capacity": "8 Mbit/s"}, rtt="50 ms")
-    run = fc.simulate(net, until=6, t_eval=[1.99, 3.99, 5.99], rtol=1e-8, atol=1e-10)
-    expected = [0.004250865800623021, 0.003505527837205628, 0.013483461712697598]
-    np.testing.assert_allclose(run.queueing_delay.values[:, 0], expected, atol=2e-5)
-
-
 def test_losses_around_a_ring_of_full_links() -> None:
     """netiken/m3#5, codes-org/codes#257: each link passes a on, a = 2.5 + 2.5 * 4/a [Mbit/s]."""
     net = fc.Network()
@@ -104,27 +88,6 @@ def test_losses_around_a_ring_of_full_links() -> None:
     arrivals = (2.5 + np.sqrt(2.5**2 + 4 * 2.5 * 4)) / 2
     assert run.arrival_rate[-1, 0] / 1e6 == pytest.approx(arrivals, abs=1e-6)
     assert run.loss[-1, 0] == pytest.approx(1 - (4 / arrivals) ** 2, abs=1e-6)
-
-
-def test_two_coupled_subflows_take_a_third_of_each_path() -> None:
-    """multipath-tcp/mptcp#504: of half a window each, on equal paths, by hand."""
-    net = fc.Network()
-    for k in (1, 2):
-        net.link(f"l{k}", fc.RED, capacity="10 Mbit/s", delay="10 ms")
-        net.flow(f"sub{k}", Halving(one=0.5), route=[f"l{k}"])
-        net.flow(f"tcp{k}", Halving, route=[f"l{k}"])
-    rates = fc.equilibrium(net).rate.sel(flow=["sub1", "sub2"])
-    assert rates.sum() == pytest.approx(20e6 / 3, rel=1e-6)
-
-
-def test_red_without_its_gentle_part() -> None:
-    """TL-System/ns.py#20: 7.5 % between the thresholds, all beyond."""
-    law = fc.RED(gentle=1e-6, min_th=0.01, max_th=0.03, p_max=0.1, T=0.001)
-    pattern = [(0, "10 Mbit/s"), (1, "10.5 Mbit/s"), (1.5, "10 Mbit/s"), (5, "10.5 Mbit/s"),
-               (5.3, "10 Mbit/s")]  # fmt: skip
-    net = fc.Network().link("l", law, capacity="10 Mbit/s", delay="5 ms")
-    run = fc.simulate(net.flow("u", fc.CBR, route=["l"], pattern=pattern), 9, t_eval=[4.0, 8.9])
-    assert run.loss.values[:, 0].tolist() == pytest.approx([0.075, 1.0], abs=1e-6)
 
 
 def test_threads_and_a_forked_process_have_the_same_numbers() -> None:

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from benchmarks.networks import as_network, delays, error
-from benchmarks.reference.cases import CASES, FULL, P1, P2
+from benchmarks.networks import delays
+from benchmarks.reference.cases import CASES
 from benchmarks.reference.problem import Case
-from benchmarks.speed import reference
 from fluidcc.equilibria.num import solve
 from fluidcc.links import DropTail, DualLink
 from fluidcc.network import Network
@@ -23,36 +22,19 @@ from tests.simulated import DATA, MBIT, network, one_link
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("rtol", [1e-5, 1e-9])
 def test_an_independent_solver_agrees(case: Case, rtol: float) -> None:
-    """Queues that empty and fill hundreds of times, full buffers, two hops."""
+    """Queues that empty and fill hundreds of times, full buffers, two hops: no event is missed or
+    met twice, and where a step looks into itself, three to four passes a step are enough.
+    """
     known = np.load(DATA / f"reference_{case.name}.npz")
     how: Any = {"rtol": rtol, "atol": rtol * 1e-3, "delays": delays(case)}
-    ds = simulate(network(case), case.until, t_eval=known["time"], **how)
+    ds = simulate(network(case), case.until, t_eval=known["time"], engine="array", **how)
     cycles = 1 + ds.attrs["events"] / 4
-    allowed = 10 * rtol * cycles  # each kink adds an error of the tolerance's size
+    allowed = 4 * rtol * cycles  # each kink adds an error of the tolerance's size
     assert np.max(np.abs(ds.rate.values.T - known["rate"])) / 3e6 < allowed
     assert np.max(np.abs(ds.queueing_delay.values.T - known["queue"])) < allowed
-
-
-@pytest.mark.parametrize("case", [P1, P2, FULL], ids=lambda case: case.name)
-@pytest.mark.parametrize("rtol", [1e-5, 1e-9])
-def test_passes_end_soon_within_the_tolerance(case: Case, rtol: float) -> None:
-    """Where a step looks into itself: three to four passes a step, and the error of a solver that
-    does not.
-    """
-    truth = reference(case)
-    given: dict[str, Any] = {"rtol": rtol, "atol": 0.01 * rtol, "delays": delays(case)}
-    net, times = as_network(case), truth["time"]
-    run = simulate(net, case.until, t_eval=times, engine="array", **given)
-    assert error(run, truth) < 3.0 * rtol
-    assert run.attrs["extra_passes"] < 3 * run.attrs["steps"]
-
-
-@pytest.mark.parametrize("name", ["full_cycle", "limit_cycle", "parking_cycle"])
-def test_no_event_is_missed_or_met_twice(name: str) -> None:
-    """As many changes of mode as the independent solver located: queues empty, busy, full."""
-    case = next(case for case in CASES if case.name == name)
-    known = np.load(DATA / f"reference_{name}.npz")["event_what"]
-    assert simulate(network(case), case.until, rtol=1e-9, atol=1e-12).attrs["events"] == len(known)
+    assert ds.attrs["extra_passes"] < 3 * ds.attrs["steps"]
+    if rtol == 1e-9 and case.name.endswith("cycle"):
+        assert ds.attrs["events"] == len(known["event_what"])
 
 
 # --- exact solutions ------------------------------------------------------------------------------
