@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import solve_ivp
 
 from fluidcc.base import progress
 from fluidcc.numerics.dde.result import DdeResult
@@ -116,37 +115,6 @@ def test_a_run_that_takes_long_says_how_far_it_is(monkeypatch: Any, capsys: Any)
     told = capsys.readouterr().err
     assert "solve_dde" in told
     assert " of 1 [" in told
-
-
-def mackey_glass_by_steps(end: float) -> Array:
-    """The method of steps with DOP853: on each interval of one lag, an ordinary equation."""
-    pieces: list[Any] = []
-
-    def past(t: float) -> float:
-        return 0.5 if t <= 0 else float(pieces[min(int(t // 14), len(pieces) - 1)].sol(t)[0])
-
-    start, y = 0.0, np.array([0.5])
-    while start < end:
-        delayed = (lambda t: 0.5) if not pieces else past
-
-        def fun(t: float, y: Array, delayed: Any = delayed) -> Array:
-            z = delayed(t - 14)
-            rate: Array = 0.2 * z / (1 + z**10) - 0.1 * y
-            return rate
-
-        span = (start, start + 14)
-        how: Any = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13, "dense_output": True}
-        pieces.append(solve_ivp(fun, span, y, **how))
-        start, y = start + 14, pieces[-1].y[:, -1]
-    return np.array([past(t) for t in np.linspace(1, end, 50)])
-
-
-def test_mackey_glass_agrees_with_the_method_of_steps() -> None:
-    result = solve_dde(
-        lambda t, y, Z: 0.2 * Z[:, 0] / (1 + Z[:, 0] ** 10) - 0.1 * y, (0, 98), 0.5, [14.0],
-        t_eval=np.linspace(1, 98, 50), rtol=1e-9, atol=1e-9,
-    )  # fmt: skip
-    np.testing.assert_allclose(result.y[0], mackey_glass_by_steps(98.0), atol=1e-7)
 
 
 @settings(max_examples=25, deadline=None)
