@@ -189,21 +189,6 @@ def test_compiled_code_is_left_between_guesses_where_many_roots_are_known(
     np.testing.assert_array_equal(size, at_once[1])
 
 
-def test_multiple_roots_are_repeated() -> None:
-    double = fc.DelayLTI.retarded(0, (-np.exp(-1), 1.0)).roots(count=3)  # s exp(s) = -1/e: -1 twice
-    assert np.abs(double[:2] + 1).max() < 1e-10
-    assert double[2].real < -2
-    twins = transfer([1], [1, 0], 1.0).feedback()
-    pair = twins.append(twins).roots(count=4)
-    exact = np.array([1, 1, -1, -1]) * 1.3372357014306894j - 0.3181315052047641
-    assert np.abs(pair - exact).max() < 1e-10
-
-
-def test_close_roots_stay_apart() -> None:
-    near = transfer([1], np.poly([-1, -1.0001, -1.0002])).append(transfer([1], [1, 1.00005]))
-    assert np.abs(near.roots(count=4) + np.array([1, 1.00005, 1.0001, 1.0002])).max() < 1e-6
-
-
 def test_delays_that_lie_on_no_cycle_make_no_roots() -> None:
     chain = transfer([1], [1, 3], 0.4) * transfer([2], [1, 5], 0.7)
     assert chain.roots(count=10) == pytest.approx(np.array([-3, -5]))
@@ -226,16 +211,6 @@ def test_lags_that_cancel_make_no_roots() -> None:
         assert len(far)
         assert far.real.max() < -10
         assert np.abs(system.characteristic(far) / np.exp(-far)).max() < 1e-9
-
-
-def test_integrators_and_the_axis() -> None:
-    count = (transfer([1], [1, 0], 0.5) * transfer([1], [1, 0, 4], 0.5)).count_unstable()
-    assert (count.unstable, count.marginal, count.at_zero, count.stable) == (0, 2, 1, False)
-    hopf = transfer([np.pi / 2], [1, 0], 1.0).feedback().count_unstable()
-    assert (hopf.unstable, hopf.marginal) == (0, 2)
-    both = transfer([20], [1, 0], 1.0).feedback().append(transfer([1], [1, 0], 2))
-    with_tracker = both.count_unstable()
-    assert (with_tracker.unstable, with_tracker.at_zero) == (6, 1)
 
 
 @pytest.mark.slow
