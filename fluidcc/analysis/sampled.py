@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fluidcc.analysis.linearize import Counts
 from fluidcc.analysis.modes import resting_point
 from fluidcc.analysis.point import OperatingPoint, flows_of, links_of, operating_point
-from fluidcc.analysis.wiring import Matrices, all_states, deviations, wire
+from fluidcc.analysis.wiring import Matrices, all_states, deviations, sources, wire
 from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported, gathered
 from fluidcc.base.tables import InTable
@@ -345,7 +345,10 @@ def _together(
     """The multipliers of the network and of the differences among identical flows, without those
     of 1 that a continuum of equilibria means.
     """
-    laws, names = all_states(point), {}
+    names = {}
+    laws = [every if ("flow", f.name) in lifts else moving
+            for f, every, moving in zip(point.classes, all_states(point), sources(point),
+                                        strict=True)]  # fmt: skip
     for f, law in zip(point.classes, laws, strict=True):
         names[f.label] = [name.removeprefix(f"{f.label}.") for name in law.names]
     flows = [("flow", f.name, names[f.label]) for f in point.classes]

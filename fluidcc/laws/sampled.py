@@ -12,7 +12,7 @@ from sympy import Expr, Max, Min, Symbol
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Tick
-from fluidcc.laws.past import pasts
+from fluidcc.laws.past import pasts, running
 from fluidcc.laws.steady import trackers, without
 from fluidcc.symbols import (
     SIGNAL_UNITS,
@@ -133,6 +133,11 @@ def lifted(law: Law, of: str) -> Lifted:
     Unsupported
         As `standing`.
     """
+    if own := running(law):
+        raise Unsupported(
+            f"{of} ({law.name}) ticks, and {', '.join(map(plain, own))} runs on for ever at rest: "
+            "simulate it"
+        )
     sums = _sums(law, of)
     changed = {z for tick in law.ticks for z in tick.update}
     # 0 times a state, so that none of these is taken for an account of the round trip
