@@ -47,6 +47,7 @@ PAPER: dict[Any, Any] = {
 }
 
 MOST = 12  # lines named in a legend
+TALL = 8  # of them in a column beside one of several axes
 SIZE = "width and height in inches, such as (6, 4)"
 NARROW = 5.0  # [in] of a figure without room beside its axes
 
@@ -199,6 +200,8 @@ def _legend(ax: Axes, legend: bool | str, place: dict[str, Any]) -> int:
     elif len(pairs) == len(ax.figure.axes) == 1:  # a column for one name is a waste
         options["loc"] = "best"
     else:
-        options |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02)}
+        # Taller than its axes, it would push the figure's others apart and their labels out.
+        columns = 2 if len(pairs) > TALL and len(ax.figure.axes) > 1 else 1
+        options |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02), "ncols": columns}
     ax.legend([h for _, h in pairs], [n for n, _ in pairs], **options)
     return rows

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STYLES = ("-", "--", ":", "-.")  # of runs that are compared
+FEW = 6  # courses that are all drawn, though some may be the same
 
 
 @explained
@@ -213,11 +214,13 @@ def _series(
     t = ds["time"].values
     if not dim:
         ax.plot(t, data.values / size, style, label=f"{name}{of}")
-    for one in picked:
-        y = data.sel({dim: one}).values / size
+    courses = {one: data.sel({dim: one}).values / size for one in picked}
+    for one, alike in _alike(courses):
+        y = courses[one]
         if np.any(np.isfinite(y)):  # a flow without this state has none
             shade, width = colour(known.index(one)), 1.3 if len(picked) <= MOST else 0.5
-            ax.plot(t, y, style, label=f"{one}{of}", color=shade, linewidth=width)
+            told = f"{one} and {alike} alike" if alike else one
+            ax.plot(t, y, style, label=f"{told}{of}", color=shade, linewidth=width)
     if name in ("rate", "throughput", "arrival_rate"):
         _limits(ds, name, picked == known and not of, links, ax)
     ax.set_xlabel("time [s]")
@@ -226,6 +229,16 @@ def _series(
     if np.nanmin(data.values, initial=0.0) >= 0:
         ax.set_ylim(bottom=0, auto=None)  # what is drawn later may still be higher
     ax.grid(alpha=0.3)
+
+
+def _alike(courses: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return which of many courses are drawn, and how many others are under each."""
+    if len(courses) <= FEW:
+        return [(one, 0) for one in courses]
+    same: dict[bytes, list[str]] = {}
+    for one, y in courses.items():
+        same.setdefault(y.tobytes(), []).append(one)
+    return [(some[0], len(some) - 1) for some in same.values()]
 
 
 def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Axes) -> None:

@@ -150,12 +150,20 @@ def test_below_one_another_each_line_is_named_once(one_link: Any) -> None:
     assert [a.get_xlabel() for a in (rate, delay, queue)] == ["", "", "time [s]"]
 
 
-def test_of_many_flows_some_are_named(one_link: Any) -> None:
-    net = fc.dumbbell([fc.LDCC] * 30, {"capacity": "30 Mbit/s"}, rtt="50 ms")
-    ax = fc.plot.timeseries(fc.simulate(net, until=1.0, samples=5), "rate")
+def test_of_many_flows_some_are_named() -> None:
+    link, trips = {"capacity": "30 Mbit/s"}, [0.05 + 0.001 * k for k in range(30)]
+    ax = fc.plot.timeseries(
+        fc.simulate(fc.dumbbell([fc.LDCC] * 30, link, trips), 1.0, samples=50), "one_way_delay"
+    )
     assert len(ax.get_lines()) == 30
     assert len(ax.get_legend().get_texts()) == 12
     assert ax.get_legend().get_title().get_text() == "12 of 30"
+    alike = fc.simulate(fc.dumbbell([fc.LDCC] * 30, link, "50 ms"), 1.0, samples=5)
+    assert [line.get_label() for line in fc.plot.timeseries(alike, "one_way_delay").lines] == [
+        "flow1 and 29 alike"
+    ]
+    few = fc.simulate(fc.dumbbell([fc.LDCC] * 2, link, "50 ms"), 1.0, samples=5)
+    assert len(fc.plot.timeseries(few, "one_way_delay").lines) == 2
 
 
 def test_a_result_read_back_from_a_file(one_link: Any, tmp_path: Any) -> None:
