@@ -35,12 +35,26 @@ def test_observing_an_event_does_not_change_the_solution() -> None:
     np.testing.assert_array_equal(sine(20).y, watched.y)
 
 
+def test_an_event_may_look_at_delayed_states() -> None:
+    """sin(t - 3 pi / 2) = cos t."""
+    result = sine(12, events=marked(lambda t, y, Z: Z[0, 0], delayed=True))
+    np.testing.assert_allclose(result.t_events[0], np.pi * (np.arange(4) + 0.5), atol=1e-8)
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_an_event_exactly_on_a_mesh_point_is_found_once(terminal: bool) -> None:
     """y = t reaches 2 at a multiple of the lag, where a breaking point puts a mesh point."""
     event = marked(lambda t, y: y[0] - 2, terminal=terminal)
     result = solve_dde(lambda t, y, Z: [1.0], (0, 5), 0.0, [1.0], events=event)
     np.testing.assert_allclose(result.t_events[0], [2.0], atol=1e-15)
+
+
+def test_two_crossings_within_one_step_are_both_found() -> None:
+    """A parabola is exact for any step; it is above 0.99 of its height for a tenth of the time."""
+    event = lambda t, y: y[0] - 0.9  # noqa: E731
+    result = solve_dde(lambda t, y, Z: [2 - 2 * t], (0, 2), 0.0, [3.0], events=event)
+    exact = [1 - math.sqrt(0.1), 1 + math.sqrt(0.1)]
+    np.testing.assert_allclose(result.t_events[0], exact, atol=1e-12)
 
 
 #: events of y = t up to 1000, and their zeros
@@ -203,6 +217,20 @@ def test_a_history_may_jump_at_the_start() -> None:
         np.testing.assert_allclose(result.breaking_points[0], [1.0, 1.0], atol=1e-9)
 
 
+def test_a_jump_that_carries_another_over_its_threshold_fires_it() -> None:
+    """Two integrators: the first one's reset pushes the second over 1, at the same time."""
+    jumps = [
+        (lambda t, y: y[0] - 1, lambda t, y: [0.0, y[1] + 0.5]),
+        (lambda t, y: y[1] - 1, lambda t, y: [y[0], y[1] - 1]),
+    ]
+    for order in (1, -1):
+        options: dict[str, Any] = {"jumps": jumps[::order]}
+        result = solve_dde(lambda t, y, Z: [1.0, 0.6], (0, 1.5), [0.0, 0.0], [], **options)
+        np.testing.assert_allclose(result.t_jumps, [1.0, 1.0], atol=1e-14)
+        assert result.jump_index.tolist() == [0, 1][::order]
+        np.testing.assert_allclose(result.y[:, -1], [0.5, 0.4], atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("passed_on", "jumps"),
     [
@@ -265,6 +293,14 @@ def test_hundreds_of_switchings_keep_their_accuracy() -> None:
     np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(501), atol=1e-8)
     assert result.statistics.switchings >= 500
     assert result.modes is not None
+
+
+def test_a_sliding_mode_is_refused() -> None:
+    result = solve_dde(
+        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 5), -1.0, [], switches=lambda t, y, Z: y[0]
+    )
+    assert not result.success
+    assert "accumulate at t = 1" in result.message
 
 
 @pytest.mark.parametrize(
