@@ -61,7 +61,7 @@ API = {
     "Sweeps": "sweep",
     "Results": "",
     "Laws": "Source window Link Law Jump Tick Let ago Steady highest lowest rounds prove "
-    "with_estimator with_pause with_windowed_minimum marked_by_bytes",
+    "with_estimator with_pause with_slow_start with_windowed_minimum marked_by_bytes",
     "Pictures": "plot",
     "Figures of merit": "metrics",
     "Closed forms": "formulas",

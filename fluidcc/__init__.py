@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.sources import *
     from fluidcc.sources.by_bytes import marked_by_bytes
     from fluidcc.sources.propagation import with_estimator, with_pause, with_windowed_minimum
+    from fluidcc.sources.slow_start import with_slow_start
     from fluidcc.sources.windows import window
     from fluidcc.sweeps import sweep
     from fluidcc.symbols import Let
@@ -89,6 +90,7 @@ _HOME = {
     "undelayed": "papers.ldcc.undelayed",
     "with_estimator": "sources.propagation",
     "with_pause": "sources.propagation",
+    "with_slow_start": "sources.slow_start",
     "with_windowed_minimum": "sources.propagation",
     "window": "sources.windows",
 }
@@ -111,7 +113,7 @@ __all__ = [
     "marked_by_bytes", "metrics", "num", "parking_lot", "plot", "prove", "published", "read_trace",
     "rounds", "sampled_stability", "scenarios", "simulate", "solve_dde", "stability",
     "stability_boundary", "sweep", "synchronized", "two_queues", "undelayed", "window",
-    "with_estimator", "with_pause", "with_windowed_minimum",
+    "with_estimator", "with_pause", "with_slow_start", "with_windowed_minimum",
 ]  # fmt: skip
 
 
