@@ -316,8 +316,9 @@ class _Point:
                 if not step.args[0].is_number:
                     return (
                         f"flow {flow.name!r} ({flow.law.name}) switches where {step.args[0]} = 0, "
-                        "and one that goes back and forth there rests nowhere: see where "
-                        "fluidcc.simulate leads, or fluidcc.limit_cycle if that repeats"
+                        "and one that slides or goes back and forth there rests on neither side: "
+                        "see where fluidcc.simulate leads (attrs['slides']: how often it began to "
+                        "slide), or fluidcc.limit_cycle if that repeats"
                     )
         return ""
 

@@ -257,16 +257,22 @@ def event_kernel_text(law: Law) -> str:
     parameters, and of signals; ``dz`` takes the new states, ``o[0]`` the refractory time or the
     period, ``o[1]`` the phase of a tick.
     """
-    _, own, names = _numbered(law)
-    text = "def kernel(n, su, z, u, p, m, dz, o, g, want):\n"
-    values = {"z": "n", "u": "su", "p": "n"}
-    for name in sorted(set(names.values()), key=lambda v: (v[0], int(v[1:]))):
-        text += f"    {name} = {name[0]}[{name[1:]}*{values[name[0]]}]\n"
+    _, own, names = numbered(law)
+    text = head_of_one(names)
     text += "".join(f"    dz[{k}*n] = {names[z]}\n" for k, z in enumerate(own))
     blocks = [_event(law, own, names, j.reset, old=(j.refractory, 0)) for j in law.jumps]
     blocks += [_event(law, own, names, k.update, old=(0, k.phase), new=k.every) for k in law.ticks]
     for number, block in enumerate(blocks):
         text += f"    if want == {number}:\n" + "".join(f"        {line}\n" for line in block)
+    return text
+
+
+def head_of_one(names: Mapping[Symbol, str]) -> str:
+    """Return the first lines of a kernel of one flow or link, which take its variables."""
+    text = "def kernel(n, su, z, u, p, m, dz, o, g, want):\n"
+    strides = {"z": "n", "u": "su", "p": "n"}
+    for name in sorted(set(names.values()), key=lambda v: (v[0], int(v[1:]))):
+        text += f"    {name} = {name[0]}[{name[1:]}*{strides[name[0]]}]\n"
     return text
 
 
@@ -313,7 +319,7 @@ TIE = 1e-11
 _addresses = itertools.count(1)
 
 
-def _own_states(law: Law) -> tuple[Symbol, ...]:
+def own_states(law: Law) -> tuple[Symbol, ...]:
     return tuple(z for z in law.states if not (isinstance(law, Link) and z == law.queue))
 
 
@@ -328,11 +334,11 @@ def count_switches(law: Law) -> int:
 @per_structure
 def count_kinks(law: Law) -> int:
     """Return how many of the first switches of the law's kernel choose branches."""
-    return len(_used_switches(law))
+    return len(used_switches(law))
 
 
 @per_structure
-def _used_switches(law: Law) -> tuple[int, ...]:
+def used_switches(law: Law) -> tuple[int, ...]:
     """Return the numbers of the switches that the kernel needs; a link's loss is the engine's, so
     its kinks are not.
     """
@@ -349,7 +355,7 @@ def _used_switches(law: Law) -> tuple[int, ...]:
 def _roots(law: Law) -> list[Expr]:
     """Return the flows of the own states, then the outputs in the order of the kernel."""
     held, outputs = law.switched(), LINK_OUT if isinstance(law, Link) else ("rate",)
-    flows = [held.flow[z] for z in _own_states(law)]
+    flows = [held.flow[z] for z in own_states(law)]
     return flows + [held.out.get(name, Integer(0)) for name in outputs]
 
 
@@ -361,7 +367,7 @@ def law_names(
     """
     rows = (y, c, law.queue, q_max, t, *OF_FLOWS) if isinstance(law, Link) else SOURCE_INPUTS
     rows = (*rows, *pasts(law))
-    symbols, texts = (*_own_states(law), *law.params, *rows), [*states, *params, *signals]
+    symbols, texts = (*own_states(law), *law.params, *rows), [*states, *params, *signals]
     return {s: text for s, text in zip(symbols, texts, strict=True) if s is not None}
 
 
@@ -392,7 +398,7 @@ def law_lines(
     switches: list[str] = []
     named = dict(names)
     branches: dict[Piecewise, Symbol] = {}
-    for n, k in enumerate(_used_switches(law)):
+    for n, k in enumerate(used_switches(law)):
         switch = held.guarded(held.switches[k])
         more, (value,) = scalar_text([switch], named, f"{prefix}s{n}_", branches)
         lines += [*more, f"{prefix}g{n} = {value}"]
@@ -409,7 +415,7 @@ def law_lines(
         switches.append(
             f"({prefix}g{n} if abs({prefix}g{n}) > {TIE}*({' + '.join(sizes)}) else 0.0)"
         )
-    own = _own_states(law)
+    own = own_states(law)
     roots = [held.guarded(f) for f in _roots(law)]
     more, texts = scalar_text(roots, named, f"{prefix}t", branches)
     lines += more
@@ -425,10 +431,8 @@ def _bounds(law: Law) -> list[tuple[int, Symbol, Any, str]]:
     """Return the switch of each bound of an own state, the state, the bound, and the sign of the
     gap between them.
     """
-    kinks, sides = len(_used_switches(law)), ((law.lower, ""), (law.upper, "-"))
-    found = [
-        (z, bounds[z], sign) for z in _own_states(law) for bounds, sign in sides if z in bounds
-    ]
+    kinks, sides = len(used_switches(law)), ((law.lower, ""), (law.upper, "-"))
+    found = [(z, bounds[z], sign) for z in own_states(law) for bounds, sign in sides if z in bounds]
     return [(kinks + n, *one) for n, one in enumerate(found)]
 
 
@@ -442,7 +446,7 @@ def bound_switches(law: Law) -> tuple[int, ...]:
 
 def bounded_states(law: Law) -> list[int]:
     """Return the numbers of the own states that have a bound."""
-    return [k for k, z in enumerate(_own_states(law)) if z in law.lower or z in law.upper]
+    return [k for k, z in enumerate(own_states(law)) if z in law.lower or z in law.upper]
 
 
 def _put_on_bounds(
@@ -500,12 +504,12 @@ _SIGNATURE = types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, ty
 '''
 
 
-def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbol, str]]:
+def numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbol, str]]:
     """Return the signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all
     its symbols.
     """
     rows = LINK_ROWS if isinstance(law, Link) else (*SOURCE_ROWS, *map(plain, pasts(law)))
-    own = _own_states(law)
+    own = own_states(law)
     numbers = (
         [f"{a}{k}" for k in range(n)]
         for a, n in (("z", len(own)), ("u", len(rows)), ("p", len(law.params)))
@@ -515,7 +519,7 @@ def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbo
 
 def _loads(law: Law, lines: Sequence[str]) -> list[str]:
     """Return the lines that take what some lines use out of the arrays of variables."""
-    rows, own, _ = _numbered(law)
+    rows, own, _ = numbered(law)
     used = " ".join(lines)
     arrays = (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
     return [
@@ -528,7 +532,7 @@ def _loads(law: Law, lines: Sequence[str]) -> list[str]:
 
 def lag_kernel_text(law: Law) -> str:
     """Return the text of a kernel as that of `kernel_text`, of which ``o`` takes the lags."""
-    _, _, names = _numbered(law)
+    _, _, names = numbered(law)
     lines, texts = decided_text(lags(law), names, "k", law.name)
     body = [*_loads(law, [*lines, *texts]), *lines]
     body += [f"o[{k}*n + i] = {text}" for k, text in enumerate(texts)]
@@ -542,7 +546,7 @@ def kernel_text(law: Law) -> str:
 
     When wanted, it fills the switches in, and puts held states of ``z`` on their bounds.
     """
-    _, _, names = _numbered(law)
+    _, _, names = numbered(law)
     lines, flows, outputs, switches = law_lines(
         law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True
     )
@@ -560,7 +564,7 @@ def kernel_text(law: Law) -> str:
     return text
 
 
-def _build(text: str, law: Law) -> int:
+def build(text: str, law: Law) -> int:
     if config.DISABLE_JIT:
         scope: dict[str, Any] = {}
         exec(compile(f"import math\n{text}", f"<kernel of {law.name}>", "exec"), scope)
@@ -573,16 +577,16 @@ def _build(text: str, law: Law) -> int:
 @per_structure
 def kernel_address(law: Law) -> int:
     """Return the address of the kernel of a law, compiled once and cached on disk."""
-    return _build(kernel_text(law), law)
+    return build(kernel_text(law), law)
 
 
 @per_structure
 def event_kernel_address(law: Law) -> int:
     """Return the address of the kernel of a law's jumps and ticks."""
-    return _build(event_kernel_text(law), law)
+    return build(event_kernel_text(law), law)
 
 
 @per_structure
 def lag_kernel_address(law: Law) -> int:
     """Return the address of the kernel of how long ago a law's pasts are."""
-    return _build(lag_kernel_text(law), law)
+    return build(lag_kernel_text(law), law)

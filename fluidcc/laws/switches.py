@@ -56,6 +56,7 @@ class Switched(NamedTuple):
     out: dict[str, Expr]
     switches: tuple[Expr, ...]
     modes: tuple[Symbol, ...]
+    jumping: frozenset[int] = frozenset()  # of switches at which branches may differ
 
     @property
     def signs(self) -> tuple[Symbol, ...]:
@@ -114,30 +115,34 @@ class Collector:
     def __init__(self, name: str) -> None:
         self.name = name
         self.switches: list[Expr] = []
+        self.jumping: set[int] = set()
 
     @property
     def modes(self) -> tuple[Symbol, ...]:
         """One symbol a switch."""
         return tuple(mode_symbol(k) for k in range(len(self.switches)))
 
-    def above(self, switch: Expr) -> Any:
-        """Return the condition that `switch` > 0, as a mode."""
+    def above(self, switch: Expr, jumps: bool = True) -> Any:
+        """Return the condition that `switch` > 0, as a mode, at which something may jump."""
         if switch.is_number:
             return sympify(bool(switch > 0))
         if switch not in self.switches:
             self.switches.append(switch)
-        return mode_symbol(self.switches.index(switch)) > 0.5
+        number = self.switches.index(switch)
+        if jumps:
+            self.jumping.add(number)
+        return mode_symbol(number) > 0.5
 
-    def choose(self, switch: Expr, yes: Any, no: Any) -> Expr:
-        return Piecewise((yes, self.above(switch)), (no, True))
+    def choose(self, switch: Expr, yes: Any, no: Any, jumps: bool = True) -> Expr:
+        return Piecewise((yes, self.above(switch, jumps)), (no, True))
 
     def meet(self, switch: Expr, yes: Any, no: Any) -> Expr:
         """Do as `choose` does, where both sides agree at switch = 0, so that the opposite switch
         serves as well.
         """
         if -switch in self.switches and switch not in self.switches:
-            return self.choose(-switch, no, yes)
-        return self.choose(switch, yes, no)
+            return self.choose(-switch, no, yes, jumps=False)
+        return self.choose(switch, yes, no, jumps=False)
 
     def condition(self, cond: Any) -> Any:
         """Return a boolean of relations, in terms of modes; exact also where the two sides are
@@ -213,4 +218,5 @@ def switched(law: Any) -> Switched:
     collect = Collector(law.name)
     flow = {z: _without_poles(collect.rewrite(unfold(f)), law.flow) for z, f in law.flow.items()}
     out = {k: collect.rewrite(unfold(f)) for k, f in law.out.items()}
-    return Switched(flow, out, tuple(collect.switches), collect.modes)
+    jumping = frozenset(collect.jumping)
+    return Switched(flow, out, tuple(collect.switches), collect.modes, jumping)

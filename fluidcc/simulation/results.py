@@ -48,7 +48,7 @@ VARIABLES: dict[str, tuple[str, int, str, str]] = {
 # attributes of the dataset, and their names in the solver's state
 STATISTICS = {
     "steps": "steps", "rejections": "rejections", "nfev": "nfev", "events": "events",
-    "jumps": "jumps", "ticks": "ticks", "breaking_points": "breaking_points",
+    "jumps": "jumps", "ticks": "ticks", "slides": "slides", "breaking_points": "breaking_points",
     "untracked_breaking_points": "untracked", "extra_passes": "extra_passes",
 }  # fmt: skip
 

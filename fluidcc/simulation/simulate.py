@@ -161,6 +161,8 @@ def simulate(
 
     Consequences so many that it would not pay to follow them are counted in
     ``untracked_breaking_points``; error control meets them, which costs steps and no accuracy.
+    ``slides`` counts how often a law began to slide along a switch to which both branches lead
+    back, by Filippov's mean of them.
 
     Examples
     --------
@@ -365,6 +367,9 @@ def run(
             )
         stops.sort(key=lambda stop: stop[:2])
     if before is not None:
+        asked = space.state.slide_of[: int(space.state.n_switches)]
+        for switch in np.flatnonzero(asked == s.NOT_ASKED):
+            space.let_slide(int(switch))  # it may be in the middle of sliding
         resume(space.state, before.time, first_step or before.about["step"])
         hops = 0
     seconds = 0.0
@@ -408,6 +413,8 @@ def _drive(
             space.grow_landings()
         elif code == s.DRAIN:
             continue
+        elif code == s.ASKED:
+            space.let_slide(int(space.state.where) - len(space.at.links))
         elif code == s.PAUSED:
             now = float(space.state.t)
             bar.reach(now - space.since)
@@ -456,10 +463,15 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
         )
     if code == s.CHATTER:
         links = len(at.links)
-        name = f"link {at.links[where].name!r}" if where < links else "a switch of a law"
+        if where >= links:
+            return StepCollapse(
+                f"{_switch_owner(space, where - links)} changes its mode without end at "
+                f"{time:.9g} s: it slides together with another switch, or compares states with "
+                "signals of which no rate of change is known; smooth the law's switch"
+            )
         return StepCollapse(
-            f"{name} changes its mode without end at {time:.9g} s (sliding); "
-            "smooth the law's switch, or change the capacity a little"
+            f"link {at.links[where].name!r} changes its mode without end at {time:.9g} s "
+            "(sliding); change the capacity a little"
         )
     remedy = "try a larger rtol or atol, or look for a jump in its law that is not declared"
     if at.frozen is not None and any(len(f.route) > 1 for f in at.flows):
@@ -479,6 +491,12 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
     return StepCollapse(
         f"the step fell below the resolution of time at {time:.9g} s, at {worst}; {remedy}"
     )
+
+
+def _switch_owner(space: Workspace, switch: int) -> str:
+    at, owner = space.at, int(space.state.switch_owner[switch])
+    spec: Any = at.flows[owner] if owner >= 0 else at.links[-1 - owner]
+    return f"a switch of {'flow' if owner >= 0 else 'link'} {spec.name!r} ({spec.law.name})"
 
 
 def _too_many_steps(space: Workspace) -> StepCollapse:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sympy import Symbol
 
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
+from fluidcc.laws.sliding import slide_kernel_address, sliding_switches
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.layout import NO_OFFER
 from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics
@@ -137,6 +138,8 @@ class Workspace:
             "h_passes": math.inf,
             "brief": 0.003 * min(loops),
             "next_rule": math.inf,
+            "slide": s.GSIZE * len(at.switch_owner),
+            "flip_time": [-math.inf] * len(at.switch_owner),
             "record_size": at.record_size,
         }
 
@@ -166,7 +169,7 @@ class Workspace:
         at, count = self.at, len(self.at.switch_owner)
         rows: dict[str, list[int]] = {"flow": [], "link": []}
         values: list[float] = []
-        kinks = [0] * count
+        kinks, slides = [0] * count, [s.NO_SLIDE] * count
         for g in at.every_group:
             rows[g.kind] += [
                 kernel_address(g.law), g.first, g.size, g.states, len(g.own), g.parameters,
@@ -175,6 +178,9 @@ class Workspace:
             values += [float(spec.law.params[p]) for p in g.law.params for spec in g.specs]
             of_kinks = count_kinks(g.law) * g.size
             kinks[g.switches : g.switches + of_kinks] = [1] * of_kinks
+            for n in sliding_switches(g.law):
+                first = g.switches + n * g.size
+                slides[first : first + g.size] = [s.NOT_ASKED] * g.size
         return {
             "group": rows["flow"],
             "link_group": rows["link"],
@@ -182,6 +188,7 @@ class Workspace:
             "parameters": values,
             "switch_owner": at.switch_owner,
             "is_kink": kinks,
+            "slide_of": slides,
             "rivals": at.rivals,
             "switch": [s.UNDECIDED if at.locate else -1.0] * count,
         }
@@ -237,8 +244,9 @@ class Workspace:
             (len(at.nodes), "cursor cursor_start entry_time entry_place path_stretch path_kept"),
             (len(at.nodes), "path_unmarked path_passed path_price path_wait"),
             (nc, "class_sample"), (nl + nc + len(at.lags), "landed"),
-            (switches, "switch_value together pending crossed_switch"), (3 * switches, "switched"),
-            (rules, "rule_base rule_period rule_gap"), (2, "rule_result"),
+            (switches, "switch_value together pending crossed_switch hasty"),
+            (3 * switches, "switched"), (9 * switches, "within"),
+            (rules, "rule_base rule_period rule_gap"), (3, "rule_result"),
         )  # fmt: skip
         return {name: size for size, names in sizes for name in names.split()}
 
@@ -277,6 +285,21 @@ class Workspace:
         for i, f in enumerate(at.flows):
             if f.intervals and f.intervals[0][0] < 0.0:
                 state.flow_on[i] = s.HOLDING if f.access_delay > 0.0 else s.ON
+
+    def let_slide(self, switch: int) -> None:
+        """Give a switch that may slide the kernel by which it does."""
+        at, state = self.at, self.state
+        g = next(g for g in reversed(at.every_group) if g.switches <= switch)
+        number, member = divmod(switch - g.switches, g.size)
+        r, source = int(state.n_slides), g.kind == "flow"
+        state.slide[s.GSIZE * r :][: s.GSIZE] = (
+            slide_kernel_address(g.law), number, switch, source, count_switches(g.law),
+            g.states + member, g.size, g.first + member,
+            len(at.flows) if source else len(at.links), g.parameters + member,
+            g.switches + member, g.first + member,
+        )  # fmt: skip
+        state.slide_of[switch] = r
+        state.n_slides = r + 1
 
     def flow_parameters(self, i: int) -> NDArray[np.float64]:
         """The parameters of flow `i`, which may be set."""

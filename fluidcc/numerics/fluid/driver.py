@@ -20,10 +20,13 @@ from .breaking_points import (
 )
 from .calls import call_step
 from .events import act, arrive, due, flip, next_break, start
-from .modes import first_event
+from .modes import first_event, resolves_slides
 from .past import oldest_wanted
 from .reads import record_of, resolution, work
+from .records import keep_node
+from .rhs import evaluate
 from .sampling import add_totals, sample_step
+from .slides import put_on_surfaces, slides_now, stops
 from .step import step_array
 
 # what is called from one place alone is compiled there alone
@@ -66,7 +69,7 @@ def _folds(run: s.State) -> bool:
 @njit(**_ONCE)
 def _attempt(run: s.State, address: int) -> float:
     """Try the step; return 1, or by how much the next attempt is to be shorter."""
-    status = call_step(address, run) if address else step_array(run)
+    status = call_step(address, run) if address and not slides_now(run) else step_array(run)
     if status:  # the passes diverge
         run.h_passes = 0.8 * run.h
         return 0.4
@@ -76,7 +79,9 @@ def _attempt(run: s.State, address: int) -> float:
     if err > 1.0:
         return max(SHRINK, SAFETY * err ** (-0.2)) if err < 1e300 else 0.1
     rough = roughness(run)
-    return max(SHRINK, SAFETY / rough) if rough > 1.0 else 1.0
+    if rough > 1.0:
+        return max(SHRINK, SAFETY / rough)
+    return resolves_slides(run) if run.n_slides and slides_now(run) else 1.0
 
 
 @njit(**_ONCE)
@@ -163,13 +168,33 @@ def _anew(run: s.State, flipped: int, jumped: bool) -> int:
     if run.n_leaping and not run.frozen:
         keep_heard(run)
     start(run, flipped, jumped)
+    if flipped >= run.n_links and stops(run, flipped - run.n_links):
+        run.asked = flipped
+        return 1
+    return _happen(run)
+
+
+@njit()
+def _happen(run: s.State) -> int:
+    """All that happens now, after the right-hand limits."""
     if run.n_leaping and not run.frozen and settle(run):
         start(run, -1, True)
     code = act(run)
     if run.n_own_rates:
         repeat_jumps(run)
     arrive(run)  # what reaches the next link at this very instant: no step could end there
-    return code
+    return code or run.code == s.CHATTER
+
+
+@njit()
+def _answered(run: s.State) -> int:
+    """Go on where Python was asked if a switch may slide."""
+    flipped, run.asked = run.asked, 0
+    start(run, flipped, False)
+    if stops(run, flipped - run.n_links):
+        run.asked = flipped
+        return 1
+    return _happen(run)
 
 
 @njit()
@@ -246,6 +271,8 @@ def _finish_step(run: s.State, end: float, stop: float, pending: int, mode: int)
         repeat_kinks(run)
     _accept(run, end)
     _bound_by_past(run)
+    if run.n_slides and slides_now(run):
+        _stay_on_surfaces(run)
     fresh = 0
     if pending >= 0:
         flip(run, pending, mode)
@@ -255,6 +282,16 @@ def _finish_step(run: s.State, end: float, stop: float, pending: int, mode: int)
     if fresh or run.next_rule <= end + resolution(run, end):
         return _anew(run, pending, True)
     return 0
+
+
+@njit()
+def _stay_on_surfaces(run: s.State) -> None:
+    """Keep what slides from drifting away by the errors of the steps."""
+    last = run.n_records - 1
+    evaluate(run, run.t, run.y, run.scratch, -1, 0, last, 0)
+    if put_on_surfaces(run):
+        evaluate(run, run.t, run.y, run.slopes, 0, 0, last, 0)
+        keep_node(run, 0)
 
 
 @njit(**_ONCE)
@@ -305,6 +342,8 @@ def _hand_over(run: s.State) -> None:
 def drive(run: s.State, address: int) -> int:
     """Integrate until `t_stop`, or until Python has something to do; return the code of what."""
     run.code = s.DONE
+    if run.asked and _answered(run):
+        return run.code
     budget = run.steps + run.budget
     while run.t < run.t_stop:
         if run.n_records - run.oldest >= run.ring_mask - 1:

@@ -36,6 +36,7 @@ from .modes import settle_links
 from .reads import resolution, work
 from .records import keep_node, linear_record
 from .rhs import count_crossing, evaluate
+from .slides import look_for_slides, other, turn
 
 SAME = 10.0  # resolutions of time within which two jumps are at the same instant
 # of HDUE: the condition has just become false, whatever its sign is by the error of the step
@@ -60,6 +61,8 @@ def _decide(run: s.State, flipped: int, before: s.Floats, afresh: bool) -> int:
         mode, old, value = run.switch[k], before[k], run.switch_value[k]
         if mode == s.UNDECIDED:
             run.switch[k] = 1.0 if value > 0.0 else 0.0
+            if value == 0.0:
+                run.flip_time[k] = run.t
             changed += 1
             continue
         on = mode > 0.5
@@ -70,7 +73,8 @@ def _decide(run: s.State, flipped: int, before: s.Floats, afresh: bool) -> int:
             continue
         if flipped >= run.n_links and (k == flipped - run.n_links or run.pending[k]):
             continue
-        run.switch[k] = 0.0 if on else 1.0
+        run.switch[k] = other(mode)
+        run.flip_time[k] = run.t
         changed += 1
         told = send_kink(run, k, told)
     return changed
@@ -102,6 +106,8 @@ def start(run: s.State, flipped: int, jumped: bool) -> None:
         evaluate(run, run.t, run.y, run.slopes, 0, 1, last, 1)
         changed = settle_links(run, flipped)
         changed += _decide(run, flipped, before, run.locate > 0 and (jumped or sweep > 0))
+        if run.n_slides:
+            changed += look_for_slides(run)
         if not changed and sweep >= hops:
             break
         # what enters one link is at the next at once: look into the step to come, by the new modes
@@ -463,7 +469,7 @@ def flip(run: s.State, index: int, mode: int) -> None:
     told, landed = -1, False
     for k in range(run.n_switches):
         if k == index - nl or run.pending[k]:
-            run.switch[k] = 0.0 if run.switch[k] > 0.5 else 1.0
+            turn(run, k)
             landed |= run.switch_rule[k] == s.OF_BOUND and run.switch[k] < 0.5
     for k in range(run.n_switches):
         if k == index - nl or run.pending[k]:

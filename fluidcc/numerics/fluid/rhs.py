@@ -16,6 +16,7 @@ from ..fluid import state as s
 from .calls import call_kernel
 from .past import look_back
 from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record_of, share
+from .slides import slide
 
 
 @njit()
@@ -74,6 +75,8 @@ def _sources(run: s.State, oz: s.Floats, od: s.Floats, want: int) -> None:
             at(run.switch, j[6]), at(od, off), at(run.rate, first), at(run.switch_value, j[6]),
             want,
         )  # fmt: skip
+    if run.n_slides:
+        slide(run, 1, oz, od, want)
     for i in range(nf):
         on = run.flow_on[i]
         if on != s.ON:
@@ -155,6 +158,8 @@ def _links(run: s.State, now: float, oz: s.Floats, od: s.Floats, want: int) -> N
             j[0], j[2], nl, at(oz, j[3]), at(ul, j[1]), at(run.parameters, j[5]),
             at(run.switch, j[6]), at(od, j[3]), at(lo, j[1]), at(run.switch_value, j[6]), want,
         )  # fmt: skip
+    if run.n_slides:
+        slide(run, 0, oz, od, want)
     for m in range(members):
         l = run.link_member[m]
         run.mark[l] = lo[m]

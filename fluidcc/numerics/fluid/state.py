@@ -36,6 +36,7 @@ class State(NamedArrays):
     n_acting: int  # links that drop before their queue, or tell sources something
     n_switches: int  # of sources and links, in all
     n_rules: int  # jumps and ticks, in all
+    n_slides: int  # switches that may slide, of those that have been asked about
     n_accounts: int  # states that keep account of the round trip or of what is under way
     n_leaping: int  # of them those whose news may leap: all, or none
     n_samples: int
@@ -93,6 +94,7 @@ class State(NamedArrays):
     code: int  # why the driver returned
     where: int  # the flow, link or state it speaks of
     fresh: int  # the step starts at a breaking point
+    asked: int  # number of links plus the switch for which Python was asked for a kernel, or 0
     n_records: int  # so far; the next has this number
     oldest: int  # the oldest record still in the ring
     n_landings: int  # pending
@@ -125,6 +127,7 @@ class State(NamedArrays):
     extra_passes: int  # passes beyond the first
     jumps: int
     ticks: int
+    slides: int  # times that a switch began to slide
     mode_flips: int  # changes of mode without progress in time
     let_pass: int  # steps of a hair taken past such changes, since the last longer one
 
@@ -237,6 +240,12 @@ class State(NamedArrays):
     together: Ints  # changes at the same instant as the first event of the step
     pending: Ints  # the same, for the event that the step now leads to
     crossed_switch: Ints  # those that change in the step
+    # NOT_ASKED, NO_SLIDE, or number of its row of `slide`
+    slide_of: Ints
+    slide: Ints  # GSIZE x n_switches: see G... below
+    flip_time: Floats  # when it last changed, or came to 0; see `slides`
+    within: Floats  # 9 x n_switches values in a step of those that slide
+    hasty: Ints  # changes in a row that each came in haste
     # 3 x n_switches values at the end of a step, and a hair before and after the first of them
     # changes
     switched: Floats
@@ -279,7 +288,7 @@ class State(NamedArrays):
     rule_period: Floats
     rule_last: Floats  # time of the last jump
     rule_gap: Floats  # by how much the condition fell short of 0 where the last jump was located
-    rule_result: Floats  # 2: what a kernel returns besides states
+    rule_result: Floats  # 3: what a kernel returns besides states
     # 2 x log_size: time, number of the jump or tick; -1 where only the modes may have changed
     log: Floats
 
@@ -334,6 +343,14 @@ N_FLOATS, N_INTS = State.sizes["Floats"], State.sizes["Ints"]
 (LINK_TICK, SOURCE_TICK, LINK_JUMP, SOURCE_JUMP) = range(4)
 (NO_JUMP, OF_BOUND) = (-1, -2)
 UNDECIDED = 2.0  # mode of a switch that is 0 or 1 by its value at the next start
+# a switch that slides, and one that will be 0 or 1 by the side on which it has ceased to
+(SLIDES, LEAVES) = (1.5, 1.25)
+
+# --- a switch that may slide, as a row of `State.slide` -------------------------------------------
+# kernel, switch in the law and of the run, whether of a source, number of switches of the law;
+# states, their stride, signals, their stride, parameters, first switch, outputs
+(GKERNEL, GWANT, GSWITCH, GSOURCE, GALL, GZ, GN, GU, GSU, GP, GM, GO, GSIZE) = range(13)
+(NOT_ASKED, NO_SLIDE) = (-2, -1)
 
 # --- kinds of breaking points ---------------------------------------------------------------------
 (AT_CLASS, AT_LINK, AT_PAST, FLOW_ON, FLOW_OFF, FLOW_RATE, CAPACITY, FLOW_RELEASE) = range(8)
@@ -345,8 +362,8 @@ UNDECIDED = 2.0  # mode of a switch that is 0 or 1 by its value at the next star
 # --- why the driver returned ----------------------------------------------------------------------
 (
     DONE, PAUSED, GROW_RING, GROW_LANDINGS, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO,
-    PERIOD,
-) = range(11)  # fmt: skip
+    PERIOD, ASKED,
+) = range(12)  # fmt: skip
 
 # --- rows of the samples --------------------------------------------------------------------------
 # of a class: what its path loses, what it marks of the rest, and both together
