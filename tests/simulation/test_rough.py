@@ -171,6 +171,7 @@ CLOCKS = [[HTCP, Vegas], [PlainDelayAIMD, FAST], [LEDBAT, DelayAIMD, FAST]]
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* is a mean over losses:fluidcc.base.errors.FluidccWarning")
 @pytest.mark.parametrize("laws", CLOCKS, ids=lambda laws: "-".join(law.name for law in laws))
 def test_what_is_in_flight_is_what_was_sent_in_the_last_round_trip(laws: list[Source]) -> None:
     """X(t) - X(s(t)) = F of each flow. A wide link of its own, without a queue, counts."""
