@@ -19,6 +19,7 @@ from fluidcc.base.progress import tell, together
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Law, Source
 from fluidcc.laws.kernels import event_kernel_address, kernel_address
+from fluidcc.laws.sliding import slide_kernel_address, sliding_switches
 from fluidcc.network import Network
 from fluidcc.numerics.dde.solve import solve_dde
 from fluidcc.numerics.linear.count import counts_of_stack
@@ -61,6 +62,8 @@ def _law(law: Law) -> None:
     kernel_address(law)
     if law.jumps or law.ticks:
         event_kernel_address(law)
+    if sliding_switches(law):
+        slide_kernel_address(law)
 
 
 def _linear() -> None:
