@@ -99,6 +99,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: fc.simulate(bare().flow("a", fc.LDCC, route=["l"]), 1.0, delays="frozen",
                          frozen_at={"l": 1e300}), "from 0 to 1e[+]12 s"),
     (lambda: fc.simulate(net(), 1e13), "until is 1e13|until is 10000000000000"),
+    (lambda: fc.simulate(net(), 0), "give a pos"),
     (lambda: late(t_eval=[-1, 0.5]), "t_eval"), (lambda: late(t_eval=[0, 0.5, 0.5]), "strictly"),
     (lambda: late(t_eval=[0, 200]), "within 0 "), (lambda: report().eigenloci(points=1), "is 1"),
     (lambda: fc.simulate(net(), 1, 1e-6), "1e-06 is too much"),

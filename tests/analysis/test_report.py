@@ -277,6 +277,13 @@ def test_unstable_and_shown() -> None:
     assert "data:image/png;base64," in page
 
 
+def test_on_the_boundary_it_is_marginal() -> None:
+    edge: Any = fc.stability_boundary(_one(capacity=1e6), "eta")
+    report = fc.stability(edge.network(edge.value))
+    assert (report.stable, report.marginal) == (False, True)
+    assert report.verdict == "marginal"
+
+
 def test_without_a_saturated_link_there_is_no_loop() -> None:
     net = fc.dumbbell([fc.LDCC], {"name": "far", "capacity": 9e6, "delay": 0.3})
     with pytest.warns(FluidccWarning, match=r"no flow is connected .* offer \(far carry less"):

@@ -213,6 +213,16 @@ def test_lags_that_cancel_make_no_roots() -> None:
         assert np.abs(system.characteristic(far) / np.exp(-far)).max() < 1e-9
 
 
+def test_integrators_and_the_axis() -> None:
+    count = (transfer([1], [1, 0], 0.5) * transfer([1], [1, 0, 4], 0.5)).count_unstable()
+    assert (count.unstable, count.marginal, count.at_zero, count.stable) == (0, 2, 1, False)
+    hopf = transfer([np.pi / 2], [1, 0], 1.0).feedback().count_unstable()
+    assert (hopf.unstable, hopf.marginal) == (0, 2)
+    both = transfer([20], [1, 0], 1.0).feedback().append(transfer([1], [1, 0], 2))
+    with_tracker = both.count_unstable()
+    assert (with_tracker.unstable, with_tracker.at_zero) == (6, 1)
+
+
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1))
