@@ -33,6 +33,16 @@ calm = nonnegative("css")  # rounds of conservative slow start, 0 before
 eta_min, eta_max = positive("eta_min eta_max")
 ENDLESS = 1e9
 ROUNDS, DIVISOR, PART = 5, 4, 8  # of RFC 9406, Section 4.3
+_UNITS = {ssthresh: "packet", calm: "1"}
+_INITIAL = {ssthresh: ENDLESS, last: ENDLESS}
+_MEANING = {
+    ssthresh: "threshold of slow start",
+    last: "round trip at the end of the last one",
+    base: "round trip at which conservative slow start began",
+    calm: "round trips of conservative slow start",
+    eta_min: "least growth of the round trip that ends slow start",
+    eta_max: "most that it needs",
+}
 
 
 @explained
@@ -87,32 +97,24 @@ def with_slow_start(law: Source, hystart: bool = False, *, name: str | None = No
     def changed(f: Any) -> Any:
         return f.subs(put)
 
-    hears = {last: 0, base: 0, calm: 0} if hystart else {}
+    states: tuple[Any, ...] = (ssthresh, *((last, base, calm) if hystart else ()))
+    own: dict[Any, float] = {eta_min: 0.004, eta_max: 0.016} if hystart else {}
     return extended(
         law,
         name or f"{law.name}{'HyStart' if hystart else 'SlowStart'}",
-        flow={**{z: changed(f) for z, f in law.flow.items()}, ssthresh: 0, **hears},
+        flow={**{z: changed(f) for z, f in law.flow.items()}, **dict.fromkeys(states, 0)},
         out={k: changed(f) for k, f in law.out.items()},
         jumps=tuple(
             _with_threshold(j.rewritten(changed)) if j in cuts else j.rewritten(changed)
             for j in law.jumps
         ),
         ticks=(*law.ticks, *((Tick(RTT, _rounds()),) if hystart else ())),
-        params={eta_min: 0.004, eta_max: 0.016} if hystart else {},
-        units={
-            ssthresh: "packet", calm: "1",
-            **dict.fromkeys((last, base, eta_min, eta_max), "s"),
-        } if hystart else {ssthresh: "packet"},
-        initial={ssthresh: ENDLESS, **({last: ENDLESS, base: 0, calm: 0} if hystart else {})},
-        meaning={
-            ssthresh: "threshold of slow start", last: "round trip at the end of the last one",
-            base: "round trip at which conservative slow start began",
-            calm: "round trips of conservative slow start",
-            eta_min: "least growth of the round trip that ends slow start",
-            eta_max: "most that it needs",
-        } if hystart else {ssthresh: "threshold of slow start"},
+        params=own,
+        units={z: _UNITS.get(z, "s") for z in (*states, *own)},
+        initial={z: _INITIAL.get(z, 0) for z in states},
+        meaning={z: _MEANING[z] for z in (*states, *own)},
         utility=None,
-    )  # fmt: skip
+    )
 
 
 def _with_threshold(jump: Any) -> Any:
