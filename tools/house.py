@@ -56,7 +56,7 @@ KNOWN = {
 LIMITS = {
     "a verdict": (70_000, 77_240), "a limit cycle": (6_000, 9_260), "a condition": (7_000, 7_490),
     "multipliers of ticks": (8_600, 8_600),
-    "a certificate": (2_250, 2_250), "a run": (48_000, 58_770), "a law": (40_000, 59_660),
+    "a certificate": (2_250, 2_250), "a run": (48_000, 58_770), "a law": (40_000, 59_690),
     "a proof": (20_000, 20_130),
     "an equilibrium": (21_000, 24_970), "a sweep": (17_000, 20_340), "a network": (17_000, 16_780),
     "solve_dde": (21_000, 25_800), "everything": (355_000, 497_400),
