@@ -252,14 +252,15 @@ def _lost(space: Workspace) -> list[str]:
 
 def endless(space: Workspace) -> Iterator[str]:
     """Links without an end to their buffer whose queue has grown through the later half of the run,
-    far beyond the round trips of their flows, one of which waits for losses.
+    far beyond the round trips of their windows, which wait for losses.
     """
     at, queues = space.at, space.link_rows(s.SQDELAY)
     for l, (link, queue) in enumerate(zip(at.links, queues, strict=True)):
         if np.isfinite(link.buffer) or len(queue) < 4 or queue[-1] < LONG:
             continue
         flows = [i for i in range(len(at.flows)) if l in at.route(i)]
-        trips = [space.round_trip(i)[0] for i in flows if _hears_losses(at.flows[i].law)]
+        waits = [i for i in flows if at.flows[i].law.window and _hears_losses(at.flows[i].law)]
+        trips = [space.round_trip(i)[0] for i in waits]
         middle, late = queue[len(queue) // 2], float(np.mean(queue[-len(queue) // 4 :]))
         if trips and queue[-1] > max(1.5 * middle, TRIPS * max(trips)) and late > queue[-1] / 2:
             yield _ENDLESS.format(link.name, queue[-1])
