@@ -108,10 +108,11 @@ def ago(expr: Any, lag: Any) -> Expr:
     >>> import fluidcc as fc
     >>> from sympy import symbols
     >>> from fluidcc.symbols import RTT, e
-    >>> x, k, w, T = symbols("x k w T", positive=True)
-    >>> law = fc.Source("Slope", {x: k * (w / RTT - x * e / T - x * (e - fc.ago(e, T)) / T)},
-    ...                 {"rate": x}, params={k: 0.5, w: 1e5, T: 0.1}, initial={x: 1e5},
-    ...                 units={x: "bit/s", k: "1/s", w: "bit", T: "s"}, lower={x: 0})
+    >>> x, k, w, T, h = symbols("x k w T h", positive=True)
+    >>> slope = (e - fc.ago(e, T)) / T
+    >>> law = fc.Source("Slope", {x: k * (w / RTT - x * e / T - h * x * slope)}, {"rate": x},
+    ...                 params={k: 0.2, w: 1e5, T: 0.1, h: 5}, initial={x: 1e5}, lower={x: 0},
+    ...                 units={x: "bit/s", k: "1/s", w: "bit", T: "s", h: "1"})
     >>> net = fc.dumbbell([law], {"capacity": "1 Mbit/s"}, rtt="50 ms")
     >>> fc.stability(net).stable
     True
