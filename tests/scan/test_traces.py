@@ -19,8 +19,9 @@ from tests.scan.cases import of_today
 
 UNTIL, TRACES = 20, range(20)
 HARD = [(1, "CUBICFluid"), (824, "CUBICFluid")]  # REDDrop lets ever less in, and then nothing
-# They pace into a REDDrop that lets next to nothing in: up to 1.5e-4 of the buffer at 1e-6.
-FINER = dict.fromkeys(("BBRv1", "BBRv2", "BBRv3", "Copa"), 1e-7)
+# Over a REDDrop that lets next to nothing in: pacing laws up to 1.5e-4 of the buffer at 1e-6,
+# CUBICFluid 2e-2.
+FINER = dict.fromkeys(("BBRv1", "BBRv2", "BBRv3", "Copa", "CUBICFluid"), 1e-7)
 LAWS = [n for n in sources.__all__ if (x := getattr(fc, n)).jumps or x.ticks or window(x)]
 
 
