@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from itertools import combinations
+from math import ulp
 from typing import Any
 
 from sympy import (
@@ -53,6 +55,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.proofs.algebra import Condition
 from fluidcc.symbols import unfold
 
+SIMPLE = 1000  # largest denominator of a fraction that a float is meant for
 _KINDS = ("integer", "positive", "negative", "nonpositive", "nonnegative", "nonzero")
 
 
@@ -133,8 +136,17 @@ def comparing(f: Expr) -> Expr:
 
 
 def exact(f: Expr) -> Expr:
-    """Return `f` with the binary fractions that its floats stand for."""
-    return f.xreplace({v: Rational(v) for v in f.atoms(Float)})
+    """Return `f` with the fractions that its floats are meant for: 0.3 is 3/10, so that its square
+    is 0.09, and 2/3 that of 2 and 3.
+    """
+    return f.xreplace({v: _meant(float(v)) for v in f.atoms(Float)})
+
+
+def _meant(number: float) -> Rational:
+    """A simple fraction, if the number is but for rounding, or else that of its digits."""
+    near = Fraction(number).limit_denominator(SIMPLE)
+    meant = near if abs(float(near) - number) <= 4 * ulp(number) else Fraction(repr(number))
+    return Rational(meant.numerator, meant.denominator)
 
 
 def flat(where: Iterable[Any]) -> Iterator[Relational]:

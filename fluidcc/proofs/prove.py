@@ -11,15 +11,18 @@ from math import prod
 from typing import Any, overload
 
 from sympy import (
+    Add,
     And,
     Basic,
     Eq,
     Expr,
     Float,
     Integer,
+    N,
     Ne,
     Rational,
     Symbol,
+    expand,
     false,
     fraction,
     latex,
@@ -111,6 +114,12 @@ _MOST_SYMBOLS = 3  # of which a domain is covered with boxes
 _BRANCH = 20  # steps
 _WORK = 8_000
 _LONG = 400  # operations
+_DIGITS_OF_FLOATS = 10**12  # of the denominator of a fraction that is the digits of a float
+_ROUNDING = 1e-9
+_ROUNDED = (
+    "no proof was found: it fails by no more than floats in it are rounded; write them as "
+    "fractions, such as Rational(2, 3)"
+)
 _CONTRADICTORY = "its conditions contradict one another, so that it says nothing"
 
 
@@ -265,9 +274,19 @@ class _Question:
         )
 
     def _refuted(self, point: Mapping[Symbol, Expr]) -> Verdict:
+        if self.kind == "==" and self._by_rounding(point):
+            return Verdict("", None, "undecided", _ROUNDED)
         known = self.gap.free_symbols.union(*(f.free_symbols for _, f in self.where))
         at = {_spoken(s): _number(v) for s, v in point.items() if s in known}
         return Verdict("", None, "refuted", "it fails at" if at else "it is false", at)
+
+    def _by_rounding(self, point: Mapping[Symbol, Expr]) -> bool:
+        """Whether an equation fails by no more than what floats of many digits leave."""
+        if all(r.q < _DIGITS_OF_FLOATS for r in self.gap.atoms(Rational)):
+            return False
+        terms = Add.make_args(expand(fraction(together(self.gap))[0]))
+        values = [N(f.subs(point), 30) for f in terms]
+        return bool(abs(sum(values)) < _ROUNDING * max(map(abs, values)))
 
     # --- what algebra leaves ----------------------------------------------------------------------
 

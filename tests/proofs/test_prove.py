@@ -6,11 +6,13 @@ import pytest
 import sympy as sp
 from sympy import And, Eq, Max, Min, Ne, Piecewise, exp, log, symbols
 
+import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source, Steady
 from fluidcc.proofs.prove import Proof, Verdict, prove
 from fluidcc.proofs.standstill import standstills
 from fluidcc.sources import LDCC, PrimalDual, StaticReno
+from fluidcc.sources.windows import acked, w
 from fluidcc.symbols import RTT, e, pi
 from tests.some_laws import all_laws
 
@@ -207,3 +209,27 @@ def test_a_claim_about_equilibria_is_as_good_as_the_worst_of_them() -> None:
 )
 def test_only_what_was_proved_is_true(status: str, holds: bool) -> None:
     assert bool(Verdict("", True, status, "")) == holds
+
+
+def test_floats_are_the_fractions_that_are_meant() -> None:
+    """0.3 is no binary fraction, and the square of the nearest one is not the one nearest 0.09.
+
+    (SymPy itself says that 0.1 + 0.2 is not 0.3, before anybody is asked.)
+    """
+    x = symbols("x", positive=True)
+    for equation, status in (
+        (Eq((0.3 * x) ** 2, 0.09 * x**2), "proved"),
+        (Eq(x ** (2 / 3) * x ** (1 / 3), x), "proved"),
+        (Eq((x / 0.3) ** (2 / 3) + x, x ** (2 / 3) / 0.3 ** (2 / 3) + x), "proved"),
+        (Eq(0.3 * x + x**2, 0.30000001 * x + x**2.0), "refuted"),
+        (Eq(3.7123456789012345 * x, 3.7123459 * x), "refuted"),
+    ):
+        verdict = prove(equation)
+        assert isinstance(verdict, Verdict)
+        assert verdict.status == status
+    # Of 0.3^(-2/3) SymPy has made a float that no fraction is meant by.
+    window = Eq(w, ((1 - pi) / (0.3 * pi)) ** (2 / 3))
+    law = fc.window(
+        "Root", (1 - pi) * acked / sp.sqrt(w) - 0.3 * pi * acked * w, claims={"w": Steady(window)}
+    )
+    assert "w: undecided" in str(prove(law))
