@@ -38,7 +38,7 @@ VARIABLES: dict[str, tuple[str, int, str, str]] = {
     "throughput": ("link", s.SDEPART, "bit/s", "departure rate"),
     "link_loss": ("link", s.SLLOSS, "1", "loss ratio at the link"),
     "link_drop": ("link", s.SLDROP, "1", "share that the link's law drops before its queue"),
-    "link_mark": ("link", s.SLMARK, "1", "share that its law marks of what is let in and can be marked"),
+    "link_mark": ("link", s.SLMARK, "1", "share that its law marks of what may be marked"),
     "entered": ("link", s.SENTERED, "bit", "bits that have arrived since time 0"),
     "lost": ("link", s.SLOST, "bit", "bits that have been lost since time 0"),
     "link_price": ("link", s.SLPRICE, "1", "price of the link"),
