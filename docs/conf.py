@@ -42,7 +42,6 @@ myst_heading_anchors = 3
 myst_substitutions = pages.counts()
 # Formulas between dollars in what a cell returns as HTML, such as `fc.prove(fc.LDCC)`.
 myst_mathjax_classes = "tex2jax_process|mathjax_process|math|output_area|text_html"
-html_assets_policy = "always"  # on pages without formulas of their own, too
 mathjax3_config = {"tex": {"inlineMath": [["\\(", "\\)"], ["$", "$"]]}}
 # Cells of pages are run. Notebooks bring their outputs, which `make notebooks` checks.
 nb_execution_mode = "auto"
@@ -90,5 +89,6 @@ def link_names(app: Any, tree: nodes.document, page: str) -> None:
 
 def setup(app: Any) -> None:
     """Write the generated pages before Sphinx reads the folder, and link the names in them."""
+    app.set_html_assets_policy("always")  # MathJax on pages without formulas of their own, too
     app.connect("builder-inited", lambda app: pages.write())
     app.connect("doctree-resolved", link_names)
