@@ -16,6 +16,7 @@ import nbformat
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 _TABLE, _ADDRESS = re.compile(r"\bT_[0-9a-f]{5}(?=[_\W])"), re.compile(r" at 0x[0-9a-f]+>")
+_CELL = re.compile(r"\S+/ipykernel_\d+/\d+\.py:\d+: ")  # where a warning is of
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -44,8 +45,10 @@ def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
 
 def named(output: nbformat.NotebookNode, number: int) -> nbformat.NotebookNode:
     """The output with a name for its table that is not drawn by chance, and without an object's
-    address.
+    address or the file of a cell.
     """
+    if output.output_type == "stream":
+        output.text = _CELL.sub("", output.text)
     for kind, text in output.get("data", {}).items():
         if kind in ("text/html", "text/plain"):
             output.data[kind] = _ADDRESS.sub(">", _TABLE.sub(f"T_{number:05x}", text))
