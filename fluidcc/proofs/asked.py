@@ -23,6 +23,7 @@ from sympy import (
     Le,
     Limit,
     Lt,
+    N,
     Ne,
     Or,
     Piecewise,
@@ -139,13 +140,17 @@ def exact(f: Expr) -> Expr:
     """Return `f` with the fractions that its floats are meant for: 0.3 is 3/10, so that its square
     is 0.09, and 2/3 that of 2 and 3.
     """
-    return f.xreplace({v: _meant(float(v)) for v in f.atoms(Float)})
+    return f.xreplace({v: _meant(v) for v in f.atoms(Float)})
 
 
-def _meant(number: float) -> Rational:
-    """A simple fraction, if the number is but for rounding, or else that of its digits."""
+def _meant(v: Float) -> Rational:
+    """A simple fraction, if the float is one but for rounding, or else that of its digits."""
+    number = float(v)
+    if N(v - Float(number, 60), 60):  # it has more digits than a float of Python
+        return Rational(str(v))
     near = Fraction(number).limit_denominator(SIMPLE)
-    meant = near if abs(float(near) - number) <= 4 * ulp(number) else Fraction(repr(number))
+    simple = near and abs(float(near) - number) <= 4 * ulp(number)
+    meant = near if simple else Fraction(repr(number))
     return Rational(meant.numerator, meant.denominator)
 
 

@@ -223,6 +223,9 @@ def test_floats_are_the_fractions_that_are_meant() -> None:
         (Eq((x / 0.3) ** (2 / 3) + x, x ** (2 / 3) / 0.3 ** (2 / 3) + x), "proved"),
         (Eq(0.3 * x + x**2, 0.30000001 * x + x**2.0), "refuted"),
         (Eq(3.7123456789012345 * x, 3.7123459 * x), "refuted"),
+        (Eq(sp.Float("0.30000000000000000001", 25) * x, 3 * x / 10), "refuted"),
+        (Eq(sp.Float("0.3", 25) * x, 3 * x / 10), "proved"),
+        (Eq(x + 5e-324, x * (x + 1) / x), "refuted"),
     ):
         verdict = prove(equation)
         assert isinstance(verdict, Verdict)
