@@ -113,6 +113,13 @@ def mean(
     DataArray, or float or array
         In the unit of `x`.
 
+    Warns
+    -----
+    FluidccWarning
+        If `start` alone is given and `x` of a run still climbs or falls then: all of the last third
+        of the span lies on one side of all of the first, and their means differ by a tenth. What
+        has not settled has another mean later; with `stop` the span's own is meant.
+
     Examples
     --------
     >>> mean([0.0, 2.0, 2.0], 0.5, 2.0, time=[0.0, 1.0, 2.0])
@@ -120,8 +127,32 @@ def mean(
     """
     t, values, source = _time_first(x, time)
     a, b = _span(t, start, stop)
+    if source is not None and start is not None and stop is None:
+        _warn_if_unsettled(source, t, values, a, b)
     ends = _integral(t, values, np.array([a, b]))
     return reduced(source, (ends[1] - ends[0]) / (b - a), "time")
+
+
+def _warn_if_unsettled(source: Any, t: Array, values: Array, a: float, b: float) -> None:
+    """Say so if one of the curves goes on climbing or falling over the span from a to b."""
+    first = values[(t >= a) & (t <= a + (b - a) / 3)]
+    last = values[(t >= b - (b - a) / 3) & (t <= b)]
+    if min(len(first), len(last)) < MANY:
+        return
+    apart = (last.min(0) > first.max(0)) | (last.max(0) < first.min(0))  # no cycle does that
+    early, late = first.mean(0), last.mean(0)
+    far = apart & (np.abs(late - early) > 0.1 * np.maximum(np.abs(late), np.abs(early)))
+    if not np.any(far):
+        return
+    where = tuple(np.argwhere(far)[0])
+    dims = [str(d) for d in source.dims if d != "time"]
+    of = ", ".join(str(source[d].values[k]) for d, k in zip(dims, where, strict=True))
+    warn(
+        f"the {source.name or 'curve'}{' of ' if of else ''}{of} has not settled: from {a:g} to "
+        f"{b:g} s its mean goes from {early[where]:.3g} in the first third to {late[where]:.3g} in "
+        "the last; simulate longer, or give stop= if the mean of this span is meant",
+        stacklevel=4,
+    )
 
 
 @explained
@@ -172,7 +203,7 @@ def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
             f"windows of {window:g} s hold {samples:.3g} samples of the rate: these miss or hit "
             "the bursts in which congestion windows send; give fluidcc.simulate more samples, or "
             "count what is sent by a state of the law",
-            stacklevel=2,
+            stacklevel=3,
         )
     edges = np.minimum(t[0] + window * np.arange(count + 1), t[-1])
     means = np.diff(_integral(t, values, edges), axis=0) / window

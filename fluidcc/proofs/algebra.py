@@ -151,15 +151,32 @@ def _terms(f: Expr) -> tuple[int, int]:
 _ROOTS = 60  # of a symbol: exponents that are floats have denominators of sixteen digits
 
 
-def _without_roots(f: Expr) -> Expr:
-    """Return `f` with the square of another symbol for each positive one of which there are roots,
-    and so on, and with squares taken out of what then stands under roots: it has the same values.
+def _in_roots(f: Expr) -> tuple[Expr, dict[Symbol, Expr]]:
+    """Return `f` with a power of another symbol for each one that is not negative and of which
+    there are roots, and what those symbols are: it has the same values and no such root.
     """
+    back = {}
     for s in sorted(f.free_symbols, key=str):
         if s.is_nonnegative and not s.is_integer:
             powers = [g.exp.q for g in f.atoms(Pow) if g.base == s and g.exp.is_Rational]
             if 1 < (degree := lcm(*map(int, powers))) <= _ROOTS:
-                f = f.subs(s, Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero) ** degree)
+                root = Symbol(s.name, nonnegative=True, nonzero=s.is_nonzero)
+                f = f.subs(s, root**degree)
+                back[root] = s ** Rational(1, degree)
+    return f, back
+
+
+def factors(f: Expr) -> Expr:
+    """Return `f` as the product of what it factors into, roots of symbols among it."""
+    f, back = _in_roots(f)
+    return factor(f).subs(back)
+
+
+def _without_roots(f: Expr) -> Expr:
+    """Return `f` with the square of another symbol for each positive one of which there are roots,
+    and so on, and with squares taken out of what then stands under roots: it has the same values.
+    """
+    f, _ = _in_roots(f)
     roots = (g for g in f.atoms(Pow) if g.exp.is_Rational and g.exp.q > 1)
     few = (g for g in roots if g.count_ops() <= _LONG and not any(map(_is_large, _numbers(g))))
     return f.xreplace({g: factored(g.base) ** g.exp for g in few})

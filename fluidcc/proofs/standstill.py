@@ -30,7 +30,7 @@ from fluidcc.laws.linear import symbolic_jacobians
 from fluidcc.laws.parts import Steady, told_apart
 from fluidcc.laws.steady import settled
 from fluidcc.laws.switches import undecided
-from fluidcc.proofs.algebra import binding, by_squares
+from fluidcc.proofs.algebra import binding, by_squares, factors
 from fluidcc.proofs.asked import exact, oriented
 from fluidcc.proofs.steps import spend
 from fluidcc.symbols import e, edot, loss, mark, pi, plain, unfold, x_tau, y
@@ -172,7 +172,7 @@ class _Rest(NamedTuple):
             return
         spend(_NODE * (1 + flow.count_ops()))
         above, below = fraction(together(flow))
-        above = factor(above)
+        above = factors(above)
         if above == 0:
             yield from rest.ways()
             return
@@ -209,7 +209,7 @@ def _linear(
     for s in candidates:
         slope, rest = above.coeff(s, 1), above.coeff(s, 0)
         if slope != 0 and not slope.has(s) and (above - slope * s - rest).expand() == 0:
-            parts = (p.as_base_exp()[0] for p in Mul.make_args(factor(slope)))
+            parts = (p.as_base_exp()[0] for p in Mul.make_args(factors(slope)))
             found.append((s, slope, rest, all(p.is_nonzero or {p, -p} & apart for p in parts)))
     if not found:
         raise Unsupported(

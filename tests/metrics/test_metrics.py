@@ -1,6 +1,7 @@
 """Figures of merit: exact values and invariants."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -123,6 +124,19 @@ def test_mean_integrates_the_samples_exactly() -> None:
         np.testing.assert_allclose(metrics.mean(ramp(dims), 2.5, 3.5), [3.0, 4.0], rtol=1e-15)
     assert metrics.mean(ramp()).attrs["units"] == "bit/s"
     assert metrics.mean([0.0, 1.0], time=[3.0, 7.0]) == 0.5
+
+
+def test_a_mean_of_what_still_climbs_says_so() -> None:
+    t = np.linspace(0.0, 100.0, 2001)
+    curves = {"rising": 1 - np.exp(-t / 60), "sawtooth": t % 25, "risen": 1 - np.exp(-t / 5)}
+    for name, curve in curves.items():
+        x = xr.DataArray(curve, {"time": t}, ["time"], name)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            late = metrics.mean(x, 20.0)
+            assert metrics.mean(x, 20.0, 100.0) == late
+        assert len(seen) == (name == "rising")
+        assert all("the rising has not settled: from 20 to 100 s" in str(w.message) for w in seen)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 5), (5, 5), (6, 5), (0, 11)])

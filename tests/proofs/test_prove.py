@@ -230,6 +230,12 @@ def test_floats_are_the_fractions_that_are_meant() -> None:
         verdict = prove(equation)
         assert isinstance(verdict, Verdict)
         assert verdict.status == status
+    # A flow with roots of its window: it is pi, not a parameter, in which it is linear.
+    cubed = Eq(pi**2 * w**3, 4 * (1 - pi) ** 2)
+    for claim, status in ((cubed, "proved"), (Eq(pi * w**3, 4 * (1 - pi) ** 2), "refuted")):
+        flow = (1 - pi) * acked / sp.sqrt(w) - pi * acked * w / 2
+        law = fc.window("Root", flow, claims={"w": Steady(claim)})
+        assert f"w: {status}" in str(prove(law))
     # Of 0.3^(-2/3) SymPy has made a float that no fraction is meant by.
     window = Eq(w, ((1 - pi) / (0.3 * pi)) ** (2 / 3))
     law = fc.window(
