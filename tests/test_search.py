@@ -34,6 +34,7 @@ SEARCHES = {
     "questions/matlab": ["MATLAB"], "questions/nyquist": ["Nyquist", "Nyquist plot"],
     "questions/pade": ["Padé"], "questions/dde": ["DDE solver"],
     "questions/roots": ["characteristic roots"],
+    "questions/sampled": ["sampled controller", "sampling time"],
     "questions/sweep": ["map phase margin sweep store resume"],
     "questions/sweep_file": ["sweep file"], "made/measures": ["measures of a sweep"],
     "made/notebooks/10_design_an_aqm": ["design an AQM"],

@@ -181,6 +181,10 @@ def run_simulate(args: argparse.Namespace) -> Said:
     scenario = _scenario(args, **({} if args.until is None else {"until": number(args.until)}))
     output = args.output or Path(f"{scenario.name}.nc")
     read = {"the scenario": Path(args.scenario)}
+    if output.suffix.lower() in PICTURES:
+        raise InvalidInput(
+            f"--output {output}: there the results go, to .nc or .csv; a picture is --figure {output}"
+        )
     check_new(output, "--output", (".nc", ".csv"), force=args.force, keep=read)
     figure = args.figure or output.with_suffix(".png")
     check_new(figure, "--figure", PICTURES, force=args.force, keep={**read, "the output": output})

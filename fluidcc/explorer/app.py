@@ -466,8 +466,8 @@ def explore(net: Any = None, until: float | None = None) -> Any:
 
     Returns
     -------
-    panel.Row
-        It shows itself in Jupyter, with the network or without. ``fluidcc explore`` opens the same
+    Page
+        A row of Panel that shows itself in Jupyter, with a network connection or without. ``fluidcc explore`` opens the same
         in a browser.
 
     Raises

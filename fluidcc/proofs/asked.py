@@ -36,9 +36,11 @@ from sympy import (
     coth,
     csc,
     csch,
+    exp,
     expand,
     false,
     fraction,
+    log,
     sec,
     sech,
     sign,
@@ -48,6 +50,7 @@ from sympy import (
     together,
     true,
 )
+from sympy.codegen.cfunctions import expm1, log1p
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
@@ -138,8 +141,10 @@ def comparing(f: Expr) -> Expr:
 
 def exact(f: Expr) -> Expr:
     """Return `f` with the fractions that its floats are meant for: 0.3 is 3/10, so that its square
-    is 0.09, and 2/3 that of 2 and 3.
+    is 0.09, and 2/3 that of 2 and 3; and with functions that are there for digits written out.
     """
+    if f.has(log1p, expm1):
+        f = f.replace(log1p, lambda x: log(1 + x)).replace(expm1, lambda x: exp(x) - 1)
     return f.xreplace({v: _meant(v) for v in f.atoms(Float)})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sympy import (
@@ -97,10 +97,16 @@ def standstills(
     Raises
     ------
     Unsupported
-        If a factor of a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or state
-        the claim as an equation.
+        If a factor of a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or prove
+        a relation with the equation of the flow as a condition. If the law jumps at losses or
+        marks, or ticks.
     """
-    law = settled(law)
+    if law.ticks or any(jump.on is not None for jump in law.jumps):
+        raise Unsupported(
+            f"{law.name} {'ticks' if law.ticks else 'jumps'}, and so does not rest there; state "
+            "the claim of a law without, such as its mean by `averaged`"
+        )
+    law = settled(replace(law, jumps=()) if law.jumps else law)
     held = law.switched()
     known = _known(law, claim.given)
     switches = {m: exact(s.subs(known)) for m, s in zip(held.modes, held.switches, strict=True)}
@@ -215,7 +221,8 @@ def _linear(
         raise Unsupported(
             f"{law.name}: the flow of {plain(z)} is linear in none of "
             f"{', '.join(map(plain, candidates))}, "
-            f"so its equilibrium is not expressed by one; state the claim as an equation instead"
+            f"so its equilibrium is not expressed by one; give values by Steady(given=...), or "
+            f"prove a relation of your own, with Eq(flow, 0) among where="
         )
     return next((one for one in found if one[3]), found[0])
 

@@ -87,6 +87,8 @@ def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(result.rate, wanted.rate, rtol=1e-12)
     assert result.attrs["rtol"] == 1e-4
     assert "<svg" in Path("f.svg").read_text()
+    assert main(["simulate", "p1", "-o", "out/p.pdf"]) == 2
+    assert "a picture is --figure" in capsys.readouterr().err
 
 
 @pytest.mark.slow

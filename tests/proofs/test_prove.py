@@ -1,10 +1,12 @@
 """True statements are proved or checked, false ones refuted by values that refute them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import sympy as sp
 from sympy import And, Eq, Max, Min, Ne, Piecewise, exp, log, symbols
+from sympy.codegen.cfunctions import expm1, log1p
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
@@ -42,6 +44,8 @@ PROVED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "not zero": (Ne(p + q, 0), ()),
     "exponential": (exp(p) > 1 + p, ()),
     "x - ln(1 + x) is positive": (p > log(1 + p), ()),
+    "growth in digits": (expm1(p) > p + p**2 / 2, ()),
+    "logarithm in digits": (log1p(p) > p / (1 + p), (p >= sp.Rational(1, 10),)),
     "rising twice over": (exp(p) > 1 + p + p**2 / 2, ()),
     "values of a function": (q * R(p) + p * R(q) > 0, ()),
     "slopes of a function": (p - R(p) > 0, (R(p).diff(p) >= R(p) / p, R(p).diff(p) < 1)),
@@ -162,6 +166,14 @@ def test_of_a_flow_linear_in_nothing_the_verdict_is_undecided_and_says_why() -> 
     (verdict,) = prove(law)  # type: ignore[misc]
     assert verdict.status == "undecided"
     assert "Odd: the flow of x is linear in none of g" in verdict.how
+
+
+def test_a_law_that_jumps_at_losses_rests_nowhere_and_nothing_is_proved_of_it() -> None:
+    for law in (fc.AIMD, fc.StaticAIMD, fc.BBRv3):
+        state = next(iter(law.states))
+        text = str(prove(replace(law, claims={"w": Steady(Eq(state, 1))})))
+        assert "w: undecided" in text
+        assert f"{law.name} {'ticks' if law.ticks else 'jumps'}, and so does not rest" in text
 
 
 def test_results_show_themselves() -> None:
