@@ -183,7 +183,7 @@ def run_simulate(args: argparse.Namespace) -> Said:
     read = {"the scenario": Path(args.scenario)}
     if output.suffix.lower() in PICTURES:
         raise InvalidInput(
-            f"--output {output}: there the results go, to .nc or .csv; a picture is --figure {output}"
+            f"--output {output}: results go there, to .nc or .csv; a picture is --figure {output}"
         )
     check_new(output, "--output", (".nc", ".csv"), force=args.force, keep=read)
     figure = args.figure or output.with_suffix(".png")

@@ -467,8 +467,8 @@ def explore(net: Any = None, until: float | None = None) -> Any:
     Returns
     -------
     Page
-        A row of Panel that shows itself in Jupyter, with a network connection or without. ``fluidcc explore`` opens the same
-        in a browser.
+        A row of Panel that shows itself in Jupyter, with a network connection or without.
+        ``fluidcc explore`` opens the same in a browser.
 
     Raises
     ------
