@@ -13,6 +13,7 @@ from sympy import Rational, Symbol
 from fluidcc.laws import Law
 from fluidcc.laws.parts import hears_ratios, used
 from fluidcc.laws.steady import few_packets, mean_at_full, trackers, window
+from fluidcc.network.specs import FlowSpec
 from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout
 from fluidcc.simulation.workspace import Workspace
@@ -84,22 +85,32 @@ def _any_ratio(at: Layout, end: float) -> list[str]:
     hardly ever 0.
     """
     giving = {
-        name: said
+        name: given
         for name, link in at.net.links.items()
-        if (said := next((o for o in ("mark", "drop", "price") if _varies(link.law, o)), None))
+        if (given := [out for out in _SAID_AS if _varies(link.law, out)])
     }
     found = []
     for f in at.flows if giving else ():
-        for link in (name for name in f.route if name in giving):
-            if (
-                any(_at_any(f.law, heard) for heard in _SAID_AS[giving[link]])
-                and f.intervals[0][0] < end
-            ):
-                law = at.net.links[link].law.name
-                found.append((f.name, f.law.name, link, law, giving[link]))
-                break
+        heard = (
+            (f.name, f.law.name, name, at.net.links[name].law.name, said)
+            for name in f.route
+            for said in (_reaching(f, given) for given in giving.get(name, ()))
+            if any(_at_any(f.law, signal) for signal in _SAID_AS[said])
+        )
+        if f.intervals[0][0] < end and (first := next(heard, None)):
+            found.append(first)
     more = f" (and so {len(found) - 1} more flows)" if found[1:] else ""
     return [_RATIO.format(*found[0], more)] if found else []
+
+
+def _drops(law: Law, flow: FlowSpec) -> bool:
+    """Whether a link drops packets of a flow before its queue."""
+    return "drop" in {_reaching(flow, output) for output in law.out}
+
+
+def _reaching(flow: FlowSpec, output: str) -> str:
+    """What a link's output is for a flow: without ECN its packets are dropped, not marked."""
+    return "drop" if output == "mark" and not flow.ecn else output
 
 
 @lru_cache(maxsize=512)
@@ -297,12 +308,12 @@ def _by_bytes(at: Layout) -> list[str]:
     """
     for flow in at.flows:
         if mean_size in flow.law.params and (
-            dropping := [n for n in flow.route if "drop" in at.net.links[n].law.out]
+            dropping := [n for n in flow.route if _drops(at.net.links[n].law, flow)]
         ):
             return [
                 f"flow {flow.name!r} hears of drops by bytes, but link {dropping[0]!r} thins all "
                 "its flows alike: "
-                "where sizes differ much, use the link's marking form"
+                "where sizes differ much, use the link's marking form, and ecn=True"
             ]
     return []
 

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sympy import Heaviside, Rational, symbols
@@ -9,7 +10,7 @@ from sympy import Heaviside, Rational, symbols
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, gathered
 from fluidcc.laws import extended
-from fluidcc.symbols import c, pi, y
+from fluidcc.symbols import RTT, c, loss, mark, pi, y
 
 q, K = symbols("q K", nonnegative=True)
 STEP = fc.Link("Step", {q: (y - c) / c}, {"mark": Heaviside(q - K, 0)}, queue=q, lower={q: 0},
@@ -61,7 +62,8 @@ def test_a_queue_without_an_end_is_warned_of_where_losses_would_end_it(
         assert ("has no end to its buffer" in str(told)) == (endless and buffer is None)
 
 
-HALF = fc.Jump(when=pi - 0.5, reset={s: s / 2 for s in fc.StaticAIMD.states}, refractory=1)
+HALVED = {s: s / 2 for s in fc.StaticAIMD.states}
+HALF = fc.Jump(when=pi - 0.5, reset=HALVED, refractory=1)
 DEAF_TO_LITTLE = replace(fc.StaticAIMD, name="Half", jumps=(HALF,))
 
 
@@ -74,6 +76,19 @@ def test_no_other_jump_is(law: fc.Source, link: fc.Link) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fc.simulate(dumbbell(law, link=link), 0.1)
+
+
+@pytest.mark.parametrize("ecn", [True, False])
+@pytest.mark.parametrize("signal", [pi, mark, loss])
+def test_without_ecn_a_flow_is_warned_of_drops_in_place_of_marks(signal: Any, ecn: bool) -> None:
+    jump = fc.Jump(on=signal, reset=HALVED, refractory=RTT)
+    law = replace(fc.StaticAIMD, name="Hears", jumps=(jump,))
+    link = {"law": fc.RED, "capacity": 1e7, "buffer": "1 s"}
+    with gathered():
+        run = fc.simulate(fc.dumbbell([{"law": law, "ecn": ecn}], link, rtt="50 ms"), 20)
+    assert (run.mark.max() > 0) == ecn != (run.loss.max() > 0)
+    told, said = run.attrs["warnings"], "marks" if ecn else "drops"
+    assert (f"'bottleneck' (RED) {said} is above 0" in told) == (signal != (loss if ecn else mark))
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def test_what_has_no_modes_says_so(call: Any, says: str) -> None:
 
 def test_drops_by_bytes_carry_a_doubt() -> None:
     said = "flow 'long' hears of drops by bytes, but link 'l' thins all"
-    for law, doubtful in ((fc.REDDrop(min_th=0.02, max_th=0.06), True), (RED, False)):
-        run = fc.simulate(mixed(law, fc.marked_by_bytes(MANY)), 5, samples=3)
-        assert (said in run.attrs["warnings"]) == doubtful
+    dropping = fc.REDDrop(min_th=0.02, max_th=0.06)
+    for law, ecn, doubtful in ((dropping, True, True), (RED, True, False), (RED, False, True)):
+        net = mixed(law, fc.marked_by_bytes(MANY)).with_flow("long", ecn=ecn)
+        assert (said in fc.simulate(net, 5, samples=3).attrs["warnings"]) == doubtful
