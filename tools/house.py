@@ -56,9 +56,9 @@ KNOWN = {
 LIMITS = {
     "a verdict": (70_000, 77_240), "a limit cycle": (6_000, 9_260), "a condition": (7_000, 7_490),
     "multipliers of ticks": (8_600, 8_600),
-    "a certificate": (2_250, 2_250), "a run": (48_000, 58_790), "a law": (40_000, 59_690),
+    "a certificate": (2_250, 2_250), "a run": (48_000, 58_860), "a law": (40_000, 59_690),
     "a proof": (20_000, 20_570),
-    "an equilibrium": (21_000, 24_970), "a sweep": (17_000, 20_340), "a network": (17_000, 16_780),
+    "an equilibrium": (21_000, 24_970), "a sweep": (17_000, 20_370), "a network": (17_000, 16_820),
     "solve_dde": (21_000, 25_800), "everything": (355_000, 500_500),
     "lines over 100 columns": (0, 0), "rooms": (20, 20), "floors": (11, 11),
     "circles of files": (0, 0), "circles of rooms": (0, 0), "names of two classes": (0, 0),

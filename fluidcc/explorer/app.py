@@ -27,7 +27,8 @@ from fluidcc.explorer.access import HERE, guard, is_local
 from fluidcc.explorer.board import ABOUT, Board, Knob
 from fluidcc.explorer.scene import Scene, draw_chart
 from fluidcc.explorer.views import Loci, Map, Plane, Series
-from fluidcc.network.scenarios import scenarios
+from fluidcc.laws.parts import HEARD
+from fluidcc.network.scenarios import RUN_FIELDS, scenarios
 from fluidcc.plotting.common import words
 
 SEEN = ["rate", "queueing_delay", "one_way_delay", "throughput", "loss", "mark", "backlog", "price"]
@@ -127,10 +128,14 @@ class Explorer:
             options=["fifo", "frozen"], value=table["delays"], **WIDE
         )
         _watched(delays, lambda kind: self._put(("delays",), kind))
+        losses = pn.widgets.Select(
+            label="losses heard", options=[*HEARD], value=table["losses"], **WIDE
+        )
+        _watched(losses, lambda how: self._put(("losses",), how))
         more = _button("add a flow", lambda: self._rebuilt(self.board.add_flow))
         fewer = _button("drop the last", lambda: self._rebuilt(self.board.drop_flow))
         self._cards.clear()
-        self._top, self._bottom = (network, until, delays), pn.Row(more, fewer)
+        self._top, self._bottom = (network, until, delays, losses), pn.Row(more, fewer)
         self._place_cards()
 
     def _place_cards(self) -> None:
@@ -281,7 +286,8 @@ class Explorer:
 
     def _scene(self) -> Scene:
         board = self.board
-        return Scene(board.network(), board.until, board.table["delays"], board.copies)
+        run = {key: board.table[key] for key in RUN_FIELDS}
+        return Scene(board.network(), board.until, copies=board.copies, **run)
 
     def _show(self) -> None:
         """Draw the view that is looked at, or in its place the sentence that says why not."""

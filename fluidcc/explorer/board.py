@@ -19,7 +19,7 @@ from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.network.network import copy_name
 from fluidcc.network.patterns import near
-from fluidcc.network.scenarios import Scenario
+from fluidcc.network.scenarios import RUN_FIELDS, Scenario
 from fluidcc.network.specs import PACKET
 from fluidcc.network.topologies import dumbbell
 from fluidcc.plotting.common import scaled
@@ -91,7 +91,8 @@ class Board:
     Attributes
     ----------
     table : dict
-        As a scenario file has it: until, delays, links and flows, numbers in SI units.
+        As a scenario file has it: until and what else is of a run, links and flows, numbers in SI
+        units.
     own : dict
         Laws that the library does not have, by name.
     """
@@ -120,7 +121,8 @@ class Board:
         scenario = Scenario("own", source, 30.0) if isinstance(source, Network) else source
         net, own = scenario.net, {}
         table: dict[str, Any] = {
-            "until": until or scenario.until, "delays": scenario.delays, "links": {}, "flows": {}
+            "until": until or scenario.until,
+            **{key: getattr(scenario, key) for key in RUN_FIELDS}, "links": {}, "flows": {},
         }  # fmt: skip
         for kind, names in (("links", net.link_names), ("flows", net.flow_names)):
             for name in names:
@@ -264,7 +266,7 @@ class Board:
         """Return the table as a scenario file; it names laws that the library does not have too."""
         import tomli_w
 
-        table = {"until": self.table["until"], "delays": self.table["delays"]}
+        table = {key: self.table[key] for key in ("until", *RUN_FIELDS)}
         for kind in ("links", "flows"):
             table[kind] = {
                 name: _written(kind, self.law(kind, name), row)
@@ -288,8 +290,10 @@ class Board:
                 rest = "".join(f", {k}={v!r}" for k, v in written.items())
                 lines.append(f"{' ' * 4 * (count > 1)}net.{kind[:-1]}({called}, {law}{rest})")
         frozen = "" if self.table["delays"] == "fifo" else f", delays={self.table['delays']!r}"
+        usual = {"seed": Scenario.seed, "losses": Scenario.losses}
+        heard = "".join(f", {k}={self.table[k]!r}" for k, v in usual.items() if self.table[k] != v)
         lines += [
-            "", f"result = fc.simulate(net, {self.until!r}{frozen})",
+            "", f"result = fc.simulate(net, {self.until!r}{frozen}{heard})",
             f"report = fc.stability(net{frozen})", "fc.plot.timeseries(result)",
             "fc.plot.nyquist(report)", "report",
         ]  # fmt: skip

@@ -34,14 +34,22 @@ class Scene:
         End of the run [s].
     delays : {"fifo", "frozen"}
         As for `fluidcc.simulate`.
+    seed, losses
+        As for `fluidcc.simulate`, of its run.
     copies : sequence of str
         Flows that are like another one, and not shown.
     """
 
     def __init__(
-        self, net: Network, until: float, delays: str = "fifo", copies: Sequence[str] = ()
+        self,
+        net: Network,
+        until: float,
+        delays: str = "fifo",
+        copies: Sequence[str] = (),
+        **heard: Any,
     ) -> None:
         self.net, self.until, self.delays, self.copies = net, until, delays, copies
+        self.heard = heard
         self.warnings: list[str] = []
 
     def _quietly(self, function: Any, *args: Any, **options: Any) -> Any:
@@ -54,7 +62,8 @@ class Scene:
     @cached_property
     def run(self) -> Any:
         """The Dataset of its run."""
-        run = self._quietly(simulate, self.net, self.until, samples=SAMPLES, progress=False)
+        options = {**self.heard, "samples": SAMPLES, "progress": False}
+        run = self._quietly(simulate, self.net, self.until, **options)
         return run.drop_sel(flow=self.copies)
 
     @cached_property

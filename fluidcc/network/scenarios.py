@@ -24,10 +24,12 @@ from fluidcc.base import above
 from fluidcc.base.arguments import brief, choice, explained, explained_class, shown, whole
 from fluidcc.base.errors import FluidccError, InvalidCall, InvalidInput, ScenarioError, UnknownName
 from fluidcc.base.files import present
+from fluidcc.laws.parts import HEARD
 from fluidcc.network.network import Network, copy_name, require_network
 from fluidcc.network.patterns import NotThere, Pairs, near, quantity
 from fluidcc.network.traces import read_trace
 
+RUN_FIELDS = ("seed", "delays", "losses")  # what a scenario says of a run, besides times
 MOST_FLOWS = 10**5  # copies of a flow
 _NEEDED = {  # what has to be there, and what would be right
     "links": "tables, such as [links.bottleneck]",
@@ -133,11 +135,13 @@ class Scenario:
     title, ref, notes : str
         For people: what it is, where it is from, what was chosen because the source does not say.
     seed : int
-        Seed of random traffic.
+        Seed of random traffic and of random losses.
     delays : {"fifo", "frozen"}
         As in `fluidcc.simulate`.
     samples : int
         Number of times in the result.
+    losses : {"ratio", "mean", "packets", "random"}
+        As in `fluidcc.simulate`: when laws that jump at losses or marks hear of one.
     make : function, optional
         What makes it of its parameters, by name: see `fluidcc.papers.ready`.
 
@@ -164,6 +168,7 @@ class Scenario:
     seed: int = 0
     delays: str = "fifo"
     samples: int = 601
+    losses: str = HEARD[0]
     make: Callable[..., Scenario] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -174,6 +179,7 @@ class Scenario:
                 raise InvalidInput(f"{what} is {shown(text)}; give text")
         whole(self.seed, "seed")
         choice(self.delays, "delays", ("fifo", "frozen"))
+        choice(self.losses, "losses", HEARD)
         whole(self.samples, "samples", least=2)
 
     @property
@@ -185,7 +191,7 @@ class Scenario:
 
     def __call__(self, **values: Any) -> Scenario:
         """Return the scenario with other values of its parameters, and of `until`, `samples`,
-        `seed` and `delays`.
+        `seed`, `delays` and `losses`.
 
         Raises
         ------
@@ -270,7 +276,7 @@ class Scenario:
         """Return `fluidcc.simulate` of this scenario; `changes` are arguments of it that win over
         the scenario's.
         """
-        given = {"until": self.until, "seed": self.seed, "delays": self.delays}
+        given = {key: getattr(self, key) for key in ("until", *RUN_FIELDS)}
         if "t_eval" not in changes:
             given["samples"] = self.samples
         return import_module(above.RUN_BY).simulate(self.net, **{**given, **changes})

@@ -11,12 +11,12 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.network.network import Network
 from fluidcc.network.patterns import near, quantity
-from fluidcc.network.scenarios import Scenario
+from fluidcc.network.scenarios import RUN_FIELDS, Scenario
 
 __all__ = ["Made", "pick", "ready"]
 
 Made = tuple[Network, dict[str, Any]]  # a network, and the fields of `Scenario` for its run
-_RUN = ("until", "samples", "seed", "delays")
+_RUN = ("until", "samples", *RUN_FIELDS)
 
 
 def ready(**units: str) -> Callable[[Callable[..., Made]], Any]:

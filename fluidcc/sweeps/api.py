@@ -17,7 +17,7 @@ from fluidcc.laws.parts import HEARD
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters, Target
 from fluidcc.network.patterns import ask_for_units, without_unit
-from fluidcc.network.scenarios import MOST_FLOWS, Scenario
+from fluidcc.network.scenarios import MOST_FLOWS, RUN_FIELDS, Scenario
 from fluidcc.network.specs import PACKET
 from fluidcc.simulation.fused import fits
 from fluidcc.simulation.layout import lay_out
@@ -191,7 +191,7 @@ def make_task(
     )
     asked = {"until": until, "window": window, **options}
     if isinstance(model, Scenario):
-        own = {key: getattr(model, key) for key in ("seed", "delays")}
+        own = {key: getattr(model, key) for key in RUN_FIELDS}
         options = {**own, **{k: v for k, v in options.items() if v is not None}}
         until = model.until if until is None else until
     end = None if until is None else _positive(until, "until")

@@ -18,7 +18,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.base.progress import interrupted
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters
-from fluidcc.network.scenarios import Scenario
+from fluidcc.network.scenarios import RUN_FIELDS, Scenario
 from fluidcc.sweeps.axes import Grid, changed, on_copies
 from fluidcc.sweeps.measures import TOLD, Measure, Point, Value, as_values
 
@@ -59,7 +59,7 @@ class Task:
             return self.at(values)
         made = self.model(Point(values, None, options))
         if isinstance(made, Scenario):
-            own = {"until": made.until, "seed": made.seed, "delays": made.delays}
+            own = {key: getattr(made, key) for key in ("until", *RUN_FIELDS)}
             options |= {k: v for k, v in own.items() if options.get(k) is None}
             made = made.net
         if isinstance(made, Network):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import FluidccError, gathered
 from fluidcc.base.progress import Progress, look
+from fluidcc.laws.parts import HEARD
 from fluidcc.network import Network
 from fluidcc.network.parameters import Parameters
 from fluidcc.network.wired import Wired
@@ -46,6 +47,8 @@ def _can_run(task: Task, net: Network) -> bool:
     if not net.flows or any(law.jumps or law.ticks for law in laws):
         return False
     if any(task.options.get(k) is not None for k in ("restart", "first_step")):
+        return False
+    if task.options.get("losses") not in (None, HEARD[0]):  # of which each run says whether it can
         return False
     return "until" not in task.grid.names and not any(link.schedule for link in net.links.values())
 

@@ -28,6 +28,15 @@ def test_a_board_its_file_and_its_code_are_the_network_it_was_made_of(name: str)
     assert made["net"] == board.network()
 
 
+def test_what_else_a_scenario_says_of_its_run_is_kept() -> None:
+    net = fc.dumbbell([fc.AIMD] * 2, {"capacity": "3 Mbit/s", "buffer": "0.1 s"}, rtt="50 ms")
+    board = Board.of(fc.Scenario("own", net, 3.0, seed=5, losses="random"))
+    again = fc.Scenario.loads(board.toml())
+    assert (again.net, again.seed, again.losses) == (net, 5, "random")
+    assert "fc.simulate(net, 3.0, seed=5, losses='random')" in board.python()
+    assert "fc.simulate(net, 30.0)" in Board.of(net).python()
+
+
 def test_what_a_slider_sets_is_in_the_network_and_in_its_file() -> None:
     board = Board.of(TWO)
     knobs = {knob.place: knob for knob in board.knobs("flows", "flow1")}

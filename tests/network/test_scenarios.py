@@ -55,7 +55,7 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path, encoding: str) -> None:
     hand.flow("b", fc.CBR, route=["l"], pattern=pattern)
     assert s.net == hand
     assert (s.name, s.title, s.until) == ("x", "A test", 60.0)
-    assert (s.seed, s.delays, s.samples) == (3, "fifo", 601)
+    assert (s.seed, s.delays, s.samples, s.losses) == (3, "fifo", 601, "ratio")
     assert pickle.loads(pickle.dumps(s)) == s
     assert "data:image/png" in s._repr_html_()
 
@@ -65,6 +65,7 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path, encoding: str) -> None:
     [
         ('until = "60 s"', "", "until is missing; give a time, such as '60 s'"),
         ("seed = 3", "sed = 3", "sed: there is no such key here; did you mean 'seed'"),
+        ("seed = 3", 'losses = "rare"', "losses is 'rare'; give 'ratio', 'mean', 'packets'"),
         ("[links.l]", "[links]",
          "links.capacity is .*; give a table, such as .links.capacity. with its keys below"),
         ("[links.l]", "[link.l]", "link: there is no such key here; did you mean 'links'"),
@@ -185,12 +186,39 @@ def test_simulate_hands_over_what_the_file_says(monkeypatch: pytest.MonkeyPatch)
     calls: list[dict[str, Any]] = []
     room = importlib.import_module("fluidcc.simulation.simulate")
     monkeypatch.setattr(room, "simulate", lambda net, **given: calls.append({"net": net, **given}))
-    s = fc.Scenario.loads(GOOD.replace("seed = 3", 'seed = 3\ndelays = "frozen"'))
+    s = fc.Scenario.loads(GOOD.replace("seed = 3", 'seed = 3\ndelays = "frozen"\nlosses = "mean"'))
     s.simulate()
     s.simulate(until=5, t_eval=[0, 1], rtol=1e-9)
-    same = {"net": s.net, "seed": 3, "delays": "frozen"}
+    same = {"net": s.net, "seed": 3, "delays": "frozen", "losses": "mean"}
     assert calls[0] == {**same, "until": 60.0, "samples": 601}
     assert calls[1] == {**same, "until": 5, "t_eval": [0, 1], "rtol": 1e-9}
+
+
+def test_a_file_says_when_losses_are_heard() -> None:
+    text = """
+    until = "20 s"
+    seed = 2
+    losses = "random"
+    [links.l]
+    capacity = "10 Mbit/s"
+    buffer = "50 packets"
+    [flows.a]
+    law = "AIMD"
+    route = ["l"]
+    return_delay = "40 ms"
+    count = 3
+    """
+    s = fc.Scenario.loads(text)
+    run = s.simulate()
+    by_hand = fc.simulate(s.net, 20, losses="random", seed=2)
+    assert run.attrs["losses"] == "random"
+    assert (run.rate == by_hand.rate).all()
+    ratio = fc.Scenario.loads(text, changes={"losses": "ratio"}).simulate()
+    assert run.rate.std("flow").max() > 100 * ratio.rate.std("flow").max()  # all are cut at once
+    seeds = {"seed": [2, 3]}
+    swept = fc.sweep(s, seeds, "mean_rate")
+    assert swept.equals(fc.sweep(s.net, seeds, "mean_rate", until=20, losses="random"))
+    assert swept.mean_rate[0, 0] != swept.mean_rate[1, 0]
 
 
 def test_changes_replace_what_the_file_says() -> None:
