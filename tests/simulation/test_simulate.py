@@ -101,10 +101,11 @@ def test_a_capacity_change_keeps_the_backlog_and_changes_the_delay() -> None:
 
 
 def test_one_flow_below_its_threshold_grows_linearly() -> None:
-    """With e < T and an empty queue, (15) is x' = k w."""
+    """With e < T and an empty queue, (15) is x' = k w: a line, of which no step makes an error."""
     law = LDCC(w=20e3, eta=0.4)
     net = one_link(capacity=100 * MBIT).flow("a", law, route=["l"], initial={"x": 1e5})
-    ds = simulate(net, 5, rtol=1e-9)
+    ds = simulate(net, 5, rtol=1e-3)
+    assert ds.attrs["steps"] < 9
     np.testing.assert_allclose(ds.rate[:, 0], 1e5 + 0.4 / 0.05 * 20e3 * ds.time, rtol=1e-9)
 
 

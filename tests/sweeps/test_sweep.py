@@ -152,17 +152,16 @@ def test_the_end_may_be_an_axis_and_steps_may_be_bounded() -> None:
 
 def test_failures_are_told_and_the_rest_goes_on() -> None:
     def measured(p: Any) -> dict[str, float]:
-        if p["x"] == 2:
+        if p["x"] == 6:  # inside a chunk
             raise ZeroDivisionError("no such thing")
         return {"double": 2 * p["x"]}
 
     with pytest.warns(
-        FluidccWarning, match="1 of 3 points failed and are NaN there, .* at x = 2: Zero"
+        FluidccWarning, match="1 of 9 points failed and are NaN there, .* at x = 6: Zero"
     ):
-        ds = fc.sweep(measured, {"x": [1, 2, 3]})
-    assert ds.double.values.tolist()[::2] == [2, 6]
-    assert np.isnan(ds.double[1])
-    assert ds.error.values.tolist() == ["", "ZeroDivisionError: no such thing", ""]
+        ds = fc.sweep(measured, {"x": np.arange(9)}, chunk=5)
+    np.testing.assert_array_equal(ds.double, [0, 2, 4, 6, 8, 10, np.nan, 14, 16])
+    assert ds.error.values.tolist() == [""] * 6 + ["ZeroDivisionError: no such thing"] + [""] * 2
     assert ds.attrs["failed"] == 1
 
 

@@ -284,6 +284,17 @@ def test_a_bouncing_ball_keeps_its_times_and_zeno_is_refused() -> None:
     assert "accumulate at t = 4.24" in result.message
 
 
+def test_a_wall_is_met_once_where_rounding_is_coarse() -> None:
+    """Of time and place near 1e5, 1.5e-11: just after the jump, the sign of its event is that."""
+    wall = lambda t, y: (y[0] - 1e5) - 0.6  # noqa: E731
+    result = solve_dde(
+        lambda t, y, Z: [y[1], 0.0], (1e5, 1e5 + 0.1), [1e5 + 0.5877, 1.0], [],
+        jumps=[(wall, lambda t, y: [y[0], -y[1]])], max_step=1e-3,
+    )  # fmt: skip
+    np.testing.assert_allclose(result.t_jumps - 1e5, [0.0123], atol=1e-9)
+    np.testing.assert_allclose(result.y[:, -1] - [1e5, 0.0], [0.5123, -1.0], atol=1e-9)
+
+
 def test_hundreds_of_switchings_keep_their_accuracy() -> None:
     """A relay with delay: y' = -1 while y(t - 1) > 0, else +1: a triangle of period 4."""
     result = solve_dde(
