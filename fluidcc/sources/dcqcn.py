@@ -10,7 +10,8 @@ Of n packets one or more is marked with the chance P(n) = 1 - (1 - p)^n, and a c
 which each mark sets to 0, is full once in ((1 - p)^-n - 1)/p packets. What a source hears is a
 round trip old, with the queue in it. The paper's feedback delay has no queue in it, as its switches
 mark what leaves: their margins are larger. Rates have no upper bound and hyper increase is left
-out, as in the paper.
+out, as in the paper. It hears marks alone: losses send no notices, and where it runs links pause
+senders (PFC) before a buffer is full, which no link does here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sympy import Expr, Float, Max, Min, Rational, exp
 from sympy.codegen.cfunctions import expm1, log1p
 
 from fluidcc.laws import Source
-from fluidcc.symbols import Let, nonnegative, packet, pi, positive, x_tau
+from fluidcc.symbols import Let, mark, nonnegative, packet, positive, x_tau
 
 __all__ = ["DCQCN"]
 
@@ -29,7 +30,7 @@ alpha = nonnegative("alpha")
 R_T, R_C = positive("R_T R_C")
 R_AI, B, T, F, g, tau, tau_alpha = positive("R_AI B T F g tau tau_alpha")
 
-p = Let("p", Min(Max(pi, Float("1e-15")), 1 - Float("1e-15")))
+p = Let("p", Min(Max(mark, Float("1e-15")), 1 - Float("1e-15")))
 _least = Float("1e-6") / T  # a rate of nothing [packet/s], from which a source may still grow
 sent = Let("r", Max(x_tau / packet, _least))  # a loop ago [packet/s]
 

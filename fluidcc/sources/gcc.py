@@ -12,7 +12,8 @@ under-use below -`gamma`, else normal:
 
 In increase A grows by the factor exp(g) a second, at most towards `cap` R. What is sent is the
 smaller of A and the TCP-friendly rate at the smoothed loss ratio: the loss-based branch, as the
-LDCC paper describes it.
+LDCC paper describes it. It is deaf to marks, as the draft, which counts what is lost: packets that
+are marked have arrived.
 
 - The LDCC paper has the rate decreased until the gradient is below a negative threshold; once the
   queue is empty that never happens, and the rate would stay where it is. In the draft, and here, no
@@ -33,7 +34,7 @@ from sympy import Abs, Max, Min, Rational, log, symbols
 
 from fluidcc.laws import Jump, Source
 from fluidcc.laws.law import tfrc_rate
-from fluidcc.symbols import RTT, Let, edot, nonnegative, packet, pi, positive, x_tau
+from fluidcc.symbols import RTT, Let, edot, loss, nonnegative, packet, positive, x_tau
 
 __all__ = ["GCC", "AdaptiveGCC"]
 
@@ -42,7 +43,7 @@ m = symbols("m", real=True)  # mode: 1 increase, 0 hold, -1 decrease
 p = nonnegative("p")  # smoothed loss ratio [1]
 g, gamma, alpha, cap, T, T_p, b = positive("g gamma alpha cap T T_p b")
 
-_received = Let("R", x_tau * (1 - pi) / (1 + edot))  # [bit/s]
+_received = Let("R", x_tau * (1 - loss) / (1 + edot))  # [bit/s]
 _friendly = tfrc_rate(Max(p, 1e-9), RTT, packet, b)  # without losses there is none
 _increases = m * (m + 1) / 2
 _HALF = Rational(1, 2)
@@ -54,7 +55,7 @@ _calm = (
 GCC = Source(
     name="GCC",
     flow={
-        A: _increases * Min(g * A, Max(cap * _received - A, 0) / T), m: 0, p: (pi - p) / T_p,
+        A: _increases * Min(g * A, Max(cap * _received - A, 0) / T), m: 0, p: (loss - p) / T_p,
     },
     out={"rate": Min(A, _friendly)},
     params={g: float(log(1.08)), gamma: 0.05, alpha: 0.85, cap: 1.5, T: 0.1, T_p: 1, b: 1},

@@ -108,3 +108,14 @@ def test_it_is_stable_for_few_and_for_many_flows_only(n: int, stable: bool) -> N
         assert report.margins.gain == pytest.approx(hand_margin(n, 85e-6), rel=1e-6)
         slow = fc.stability(over(n, 85e-6, unit=1e3))  # time has no unit
         assert slow.margins.gain == pytest.approx(report.margins.gain, rel=1e-9)
+
+
+def test_it_hears_marks_alone() -> None:
+    """A path that loses packets sends no notices: the rate grows as one that is told nothing."""
+    rates = []
+    for ratio in (0, 0.01):
+        net = fc.Network().link("l", fc.DropTail, capacity="40 Gbit/s", delay="5 us", loss=ratio)
+        net.flow("f", fc.DCQCN, route=["l"], return_delay="5 us")
+        rates.append(fc.simulate(net, "2 ms").rate)
+    np.testing.assert_allclose(rates[0], rates[1], rtol=1e-6)
+    assert rates[0][-1, 0] > 1.05 * rates[0][0, 0]

@@ -5,7 +5,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.formulas import response
-from fluidcc.symbols import edot, pi, unfold, x_tau
+from fluidcc.symbols import edot, loss, unfold, x_tau
 from tests.sources.networks import marking, on_one_link
 
 CAPACITY, DELAY = 2e6, 0.025
@@ -44,12 +44,17 @@ def test_flows_that_move_together_never_get_nearer() -> None:
     np.testing.assert_allclose(ds.rate[:, 1] / ds.rate[:, 0], 3.0, rtol=1e-6)
 
 
-def test_losses_limit_it_by_the_tcp_friendly_rate() -> None:
-    """On a path that marks one packet in fifty whatever is sent, the rate is the equation's."""
-    n = fc.Network().link("l", marking(0.02), capacity=1e9, delay=DELAY)
-    n.flow("f", fc.GCC, route=["l"], initial={"A": 2e6})
-    ds = fc.simulate(n, 30)
-    assert float(ds.rate[-1, 0]) == pytest.approx(response.tfrc(0.02, 2 * DELAY), rel=1e-5)
+def test_losses_limit_it_by_the_tcp_friendly_rate_and_marks_do_not() -> None:
+    """On a path that loses one packet in fifty whatever is sent, the rate is the equation's; a
+    packet that is marked arrives.
+    """
+    rates = []
+    for ecn in (False, True):
+        n = fc.Network().link("l", marking(0.02), capacity=1e9, delay=DELAY)
+        n.flow("f", fc.GCC, route=["l"], initial={"A": 2e6}, ecn=ecn)
+        rates.append(float(fc.simulate(n, 30).rate[-1, 0]))
+    assert rates[0] == pytest.approx(response.tfrc(0.02, 2 * DELAY), rel=1e-5)
+    assert rates[1] == pytest.approx(2e6 * 1.08**30, rel=1e-3)
 
 
 def test_the_estimate_does_not_run_away_while_losses_limit_what_is_sent() -> None:
@@ -91,7 +96,7 @@ def test_without_gains_the_adaptive_threshold_is_the_fixed_one() -> None:
 )  # fmt: skip
 def test_every_jump_of_the_automaton(mode: int, gradient: float, after: int) -> None:
     A, m, _ = fc.GCC.states
-    now = {A: 2e6, m: mode, edot: gradient, x_tau: 1e6, pi: 0.1, **fc.GCC.params}
+    now = {A: 2e6, m: mode, edot: gradient, x_tau: 1e6, loss: 0.1, **fc.GCC.params}
     due = [jump for jump in fc.GCC.jumps if jump.when.subs(now) > 0]
     new = {z: float(unfold(f).subs(now)) for jump in due[:1] for z, f in jump.reset.items()}
     assert len(due) <= 1
@@ -105,7 +110,7 @@ def test_it_grows_by_8_percent_a_second_and_not_beyond_half_more_than_is_receive
     sent: float, grown: float
 ) -> None:
     A, m, _ = fc.GCC.states
-    now = {A: sent, m: 1, edot: 0.0, x_tau: 1e6, pi: 0.0, **fc.GCC.params}
+    now = {A: sent, m: 1, edot: 0.0, x_tau: 1e6, loss: 0.0, **fc.GCC.params}
     wanted = {0.08: sent * np.log(1.08), 0.01: (1.5e6 - sent) / 0.1, 0.0: 0.0}[grown]
     assert float(unfold(fc.GCC.flow[A]).subs(now)) == pytest.approx(wanted)
 

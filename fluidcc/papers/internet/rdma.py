@@ -14,12 +14,12 @@ from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.model import Found, differs_if, reproduced_if
 from fluidcc.papers.printed import rising
 from fluidcc.sources import DCQCN, dcqcn
-from fluidcc.symbols import numpy_function, packet, pi, unfold, x_tau
+from fluidcc.symbols import mark, numpy_function, packet, unfold, x_tau
 
 RATE, BITS = 40e9, 8000  # of the link [bit/s]; a packet
 _SIDES = dcqcn.a**2 * dcqcn.heard / ((dcqcn.b + dcqcn.d) * (dcqcn.c + dcqcn.e))
 _SIDES /= dcqcn.tau**2 * dcqcn.R_AI / packet * dcqcn.sent
-_balance = numpy_function([pi, x_tau], unfold(_SIDES).subs({**DCQCN.params, packet: BITS}))
+_balance = numpy_function([mark, x_tau], unfold(_SIDES).subs({**DCQCN.params, packet: BITS}))
 
 
 def _resting(flows: float, capacity: float = RATE) -> float:

@@ -46,7 +46,7 @@ from fluidcc.sources import StaticAIMD as AIMD
 from fluidcc.sources import StaticReno as Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
 from fluidcc.sources.gcc import T as T_follow
-from fluidcc.symbols import RTT, edot, packet, pi, positive, x_tau
+from fluidcc.symbols import RTT, edot, loss, packet, positive, x_tau
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -232,7 +232,7 @@ def comparison_gcc_parameters() -> Found:
 
 
 def comparison_gcc_no_rest() -> Found:
-    still = {edot: 0, pi: 0, p: 0, x_tau: A}
+    still = {edot: 0, loss: 0, p: 0, x_tau: A}
     room = positive("r")  # cap - 1
     hold, increase = (jump.when for jump in GCC.jumps[1:3])
     never = (
