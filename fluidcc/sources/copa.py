@@ -7,10 +7,10 @@ while w/RTT_s is no more than 1/(delta d_q), and else shrinks by as much. Once a
 becomes 1 if w has turned in it; from the third on that has not, v doubles. It paces at 2 w/RTT_s,
 and starts with a window that doubles in a round trip until it is too fast.
 
-Alone, or beside others of its round trip, it so empties the queue once in five round trips. Where
-d_q was above 0.1 (RTT_max - RTT_min) for five of them, RTT_max the largest of the last four,
-others must fill it. Then it competes: 1/delta grows by a packet a round trip, and halves in a round
-trip with a loss, down to what it was. Otherwise it is deaf to losses.
+Alone, or beside others of its round trip, it so empties the queue once in five round trips, the
+paper's Section 3. Where d_q was above 0.1 (RTT_max - RTT_min) for five of them, RTT_max the largest
+of the last four, others must fill it. Then it competes: 1/delta grows by a packet a round trip, and
+halves in a round trip with a loss, down to what it was. Otherwise it is deaf to losses.
 
 It looks at the round trip seven times in one, and turns then: it may turn up a seventh of a round
 trip late, and overlooks dips in between. RTT_min is kept by quarters of its 10 s. An

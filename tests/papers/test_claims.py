@@ -139,11 +139,11 @@ internet: reproduced
     highspeed_response highspeed_table amplitude gain cycles classic_rate decay_time
     fixed_point few_and_many startup_gain_of_the_draft losses_between_probes packets_of_reno
     seconds_of_reno cost_of_least_round_trips copa_cycle copa_empties copa_shares copa_competes
-    scream_beside_prague
+    copa_among_itself scream_beside_prague
 internet: differs
     reno_column highspeed_column reno_loss_ratio round_trips highspeed_increase threshold
     scalable_rate coupling coupling_factors gains stable_at_100_ms half_interval tuning goodput
-    fixed_point_formula copa_among_itself scream_two_marks scream_round_trips scream_slowest_growth
+    fixed_point_formula scream_two_marks scream_round_trips scream_slowest_growth
 internet: refuted
     close_to_full startup_gain scream_once_a_round_trip
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.model import Found, differs_if, reproduced_if
+from fluidcc.papers.model import Found, reproduced_if
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, Copa
 
@@ -64,7 +64,7 @@ def copa_shares() -> Found:
 def copa_among_itself() -> Found:
     calm, run = (_beside((law,) * 2, (0.02, 0.06), 5000) for law in (CALM, Copa))
     longest = _between(calm, 0.25, rises=False).max() / 0.02
-    return differs_if(longest > 5 and run.a.max() > 2, longest=longest, most=float(run.a.max()))
+    return reproduced_if(longest > 5 and run.a.max() > 2, longest=longest, most=float(run.a.max()))
 
 
 def copa_competes() -> Found:
