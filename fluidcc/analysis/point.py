@@ -20,6 +20,7 @@ from fluidcc.base.arguments import choice
 from fluidcc.base.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.equilibria.many import Equilibria, equilibria, held
 from fluidcc.equilibria.result import Equilibrium
+from fluidcc.equilibria.sliding import refused
 from fluidcc.laws import Law
 from fluidcc.laws.linear import Branch, branch_function, modes_at, on_surface
 from fluidcc.laws.steady import grouped
@@ -397,7 +398,8 @@ def operating_point(
         If a law is sampled.
     InvalidInput
         If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning
-        point there; if the equilibrium given is that of a network with other flows or links.
+        point there, as where a law slides; if the equilibrium given is that of a network with
+        other flows or links.
     """
     choice(delays, "delays", ("fifo", "frozen"))
     _refuse_ticks(net)
@@ -466,7 +468,8 @@ def operating_points(
     alone : bool
         As for `operating_point`.
     """
-    rows = np.flatnonzero(rest.found)
+    errors |= {i: refused(slides) for i, slides in rest.sliding.items()}
+    rows = np.flatnonzero(rest.found & ~np.isin(np.arange(len(rest)), [*rest.sliding]))
     try:
         _refuse_ticks(rest.wired.net)
     except Unsupported as sampled:

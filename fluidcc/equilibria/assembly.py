@@ -14,6 +14,7 @@ from sympy import Heaviside, Symbol
 
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape
 from fluidcc.laws.parts import told_apart
+from fluidcc.laws.sliding import Share
 from fluidcc.network.parameters import evaluated
 from fluidcc.network.wired import Wired, bounds, is_on, own_states
 from fluidcc.numerics.steady.state import Numbers, Shape
@@ -135,7 +136,11 @@ class _Columns:
         """Add initial values and bounds of a law's states, and its times."""
         states, to = own_states(law), self.columns
         self.times += [known[s] for s in law.params if law.units.get(s) == "s"]
-        to["initial"] += [self.wired.given.initial(kind, name, z, known) for z in states]
+        given = self.wired.given
+        to["initial"] += [
+            law.initial[z] if isinstance(z, Share) else given.initial(kind, name, z, known)
+            for z in states
+        ]
         for side, ends in zip(("lower", "upper"), bounds(law, states, known), strict=True):
             to[side] += ends
 

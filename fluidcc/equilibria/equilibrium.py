@@ -9,6 +9,7 @@ capacity is used up, or it is full and loses the excess. Derivatives are the law
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import warn
 from fluidcc.equilibria.many import equilibria, few_digits, held, system_of
+from fluidcc.laws.sliding import Share
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import Parameters
 from fluidcc.symbols import plain
@@ -46,7 +48,8 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     -------
     Equilibrium
         Where it is not unique (links of equal capacity in series may share their queue in any way),
-        one of them, with a warning; ``free`` names the undetermined states.
+        one of them, with a warning; ``free`` names the undetermined states. Where a law switches
+        and neither side has one, it may be on the switch (see ``sliding``).
 
     Raises
     ------
@@ -83,18 +86,28 @@ def _free(one: Any) -> tuple[str, ...]:
     """Undetermined states, by name: found with two flows of each kind, and named for all of
     them.
     """
+    from fluidcc.equilibria.sliding import common_shares, in_shares
     from fluidcc.numerics.steady.follow import Search
 
-    system, wired, u = one.system, one.system.wired, one.found.u[0]
+    system, search, u = one.system, one.search, one.found.u[0]
+    if slid := one.slid.get(0):
+        system, search, u = slid.system, slid.search, slid.found.u
+    wired = system.wired
     if max(wired.many) == 1:
-        return undetermined(system, one.search, u)
+        return undetermined(system, search, u)
     F, L, (flows, links) = system.shape.flows, system.shape.links, system.states
     free: tuple[str, ...] = ()
     for more in (wired.in_pairs(), wired.apart()):
         where = [int(wired.row[wired.place[names[0]]]) for names in more.kinds]
         own = [i for k in where for i in flows[k]] + [i for of in links for i in of]
-        wider = system_of(more)
-        free = undetermined(wider, Search(wider.shape), u[[*where, *range(F, F + 2 * L), *own]])
+        wider, alike = system_of(more), []
+        if slid:
+            wider = in_shares(wider, slid.slower) or wider
+            # what is the same for all of a kind cannot have another share for each
+            others = [k for k, row in enumerate(where) if row in where[:k]]
+            alike = [i for k in others for i in common_shares(wider, k)]
+        start = u[[*where, *range(F, F + 2 * L), *own]]
+        free = undetermined(wider, Search(wider.shape), start, alike)
         if not free:
             break
     return free
@@ -149,7 +162,9 @@ VANISHED = 1e-9
 NAMED = 6  # in a warning
 
 
-def undetermined(system: Assembled, search: Search, u: Any) -> tuple[str, ...]:
+def undetermined(
+    system: Assembled, search: Search, u: Any, kept: Sequence[int] = ()
+) -> tuple[str, ...]:
     """What is not determined at an equilibrium, by name: states as "flow.state" and "link.state",
     else rates.
 
@@ -161,9 +176,13 @@ def undetermined(system: Assembled, search: Search, u: Any) -> tuple[str, ...]:
         Its search.
     u : ndarray (unknowns,)
         The equilibrium.
+    kept : sequence of int
+        Unknowns that stay as they are.
     """
-    size = _sizes(system, u)
-    again = search.again(system.numbers, 0, _beside(system, u, size), bold=False)
+    size, held = _sizes(system, u), np.array(kept, int)
+    start = _beside(system, u, size)
+    start[held] = u[held]
+    again = search.again(system.numbers, 0, start, bold=False, held=held)
     near = 4 * again.error if again.error < np.inf else 0.0
     moved = (np.abs(again.u - u) > max(MOVED, near) * size) & (again.status == 0)
     for l in _just_saturated(system, u):
@@ -217,7 +236,11 @@ def _beside(system: Assembled, u: Any, size: Any) -> Any:
 
 def _names(system: Assembled, moved: Any) -> tuple[str, ...]:
     F = system.shape.flows
-    names = [f"{spec.name}.{plain(z)}" for _, spec, z, i in system.named_states() if moved[i]]
+    names = [
+        f"{spec.name}.{plain(z)}"
+        for _, spec, z, i in system.named_states()
+        if moved[i] and not isinstance(z, Share)
+    ]
     for l, link in enumerate(system.wired.links):
         if link.law.queue is not None and moved[F + l]:
             names.append(f"{link.name}.{plain(link.law.queue)}")

@@ -39,6 +39,7 @@ from fluidcc.numerics.steady.state import Shape
 from fluidcc.symbols import c, e, plain, symbols_of, x_tau
 
 if TYPE_CHECKING:
+    from fluidcc.equilibria.sliding import Slid, Slide
     from fluidcc.network import Network
     from fluidcc.numerics.steady.follow import Search, SearchEnds
 
@@ -69,6 +70,8 @@ class Equilibria:
     warnings : dict of int to tuple of str
         What makes an equilibrium doubtful, by point, as `Equilibrium` has it; no entry where
         nothing does.
+    sliding : dict of int to tuple of Slide
+        The switches of laws on which the network rests, by point; no entry where it is on none.
     wired : Wired
         The network, with the time whose capacities and flows they have.
     solved : Solved or None
@@ -94,6 +97,7 @@ class Equilibria:
     found: Any
     errors: Mapping[int, FluidccError]
     warnings: dict[int, tuple[str, ...]]
+    sliding: dict[int, tuple[Slide, ...]]
     wired: Wired = field(repr=False)
     solved: Solved | None = field(default=None, repr=False)
 
@@ -116,7 +120,8 @@ class Equilibria:
         values: Any = {name: np.atleast_2d(rest.array(name)) for name in COLUMNS}
         return cls(
             **values, states=states, error=np.array([rest.error]), found=np.ones(1, bool),
-            errors={}, warnings={}, wired=Wired(wired.given, rest.at, kinds),
+            errors={}, warnings={}, sliding={0: rest.sliding} if rest.sliding else {},
+            wired=Wired(wired.given, rest.at, kinds),
         )  # fmt: skip
 
     def array(self, name: str) -> Any:
@@ -139,8 +144,11 @@ class Equilibria:
             name: {z: float(column[i]) for z, column in of.items()}
             for name, of in self.states.items()
         }
-        values, doubts = {k: getattr(self, k)[i] for k in COLUMNS}, self.warnings.get(i, ())
-        return Equilibrium(names, values, own, float(self.error[i]), self.wired.at, warnings=doubts)
+        values = {k: getattr(self, k)[i] for k in COLUMNS}
+        doubts, slides = self.warnings.get(i, ()), self.sliding.get(i, ())
+        return Equilibrium(
+            names, values, own, float(self.error[i]), self.wired.at, warnings=doubts, sliding=slides
+        )
 
 
 def equilibria(given: Parameters, at: float | str = math.inf) -> Equilibria:
@@ -201,12 +209,13 @@ def equilibria(given: Parameters, at: float | str = math.inf) -> Equilibria:
     errors = {i: e for i, e in found.errors.items() if i in refused}
     errors |= {failed[k]: error for k, error in again.errors.items()}
     doubts = found.warnings | {failed[k]: texts for k, texts in again.warnings.items()}
-    return replace(found, errors=dict(sorted(errors.items())), warnings=doubts)
+    slides = found.sliding | {failed[k]: some for k, some in again.sliding.items()}
+    return replace(found, errors=dict(sorted(errors.items())), warnings=doubts, sliding=slides)
 
 
 class Solved(NamedTuple):
     """Equilibria at one point or many, by rows of the table: the search, where it ended (NaN where
-    there is none), why there is none, and what they tell.
+    there is none), why there is none, what they tell, and those that are on switches.
     """
 
     system: Assembled
@@ -215,6 +224,7 @@ class Solved(NamedTuple):
     errors: dict[int, FluidccError]
     values: dict[str, Any]
     states: tuple[list[dict[str, Any]], list[dict[str, Any]]]
+    slid: dict[int, Slid]
 
 
 HEARD = {e: "one_way_delay", x_tau: "rate"}
@@ -225,9 +235,10 @@ def solved(wired: Wired, refused: Mapping[int, FluidccError]) -> Solved:
     """Search for the equilibria of a network at every point that is not refused; a result depends
     on no other point.
     """
-    from fluidcc.numerics.steady.follow import CONVERGED, Search
+    from fluidcc.numerics.steady.follow import CONVERGED, Search, SearchEnds
 
     system, errors, given = system_of(wired), dict(refused), wired.given
+    slid: dict[int, Slid] = {}
     search = Search(system.shape)
     found = search.everywhere(system.numbers)
     # switches are looked at with the numbers of the network itself
@@ -241,6 +252,8 @@ def solved(wired: Wired, refused: Mapping[int, FluidccError]) -> Solved:
         if isinstance(end, FluidccError):
             errors[i] = end
             continue
+        if not isinstance(end, SearchEnds):
+            slid[i], end = end, end.as_found()
         for array, value in zip(found, end, strict=True):
             array[i] = value
     for array in found[:2]:
@@ -262,7 +275,7 @@ def solved(wired: Wired, refused: Mapping[int, FluidccError]) -> Solved:
         for z, f in flow.law.steady.items():
             if z != "rate" and symbols_of(f) <= known.keys():  # a flow that is off has no states
                 own[plain(z)] = evaluated(f, known) + np.zeros(wired.points)
-    return Solved(system, search, found, errors, values, states)
+    return Solved(system, search, found, errors, values, states, slid)
 
 
 def _told(one: Solved) -> Equilibria:
@@ -278,6 +291,7 @@ def _told(one: Solved) -> Equilibria:
     return Equilibria(
         **values, states=states, error=np.where(good, one.found.error, np.nan), found=good,
         errors=dict(sorted(one.errors.items())), warnings=_doubts(one), wired=wired, solved=one,
+        sliding={i: end.slides for i, end in one.slid.items()},
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from sympy import Expr, Gt, Heaviside, sign
 
 from fluidcc.base.errors import FluidccError, InvalidInput, NoEquilibrium, SolverError
 from fluidcc.equilibria.assembly import Assembled, assemble, switches
+from fluidcc.equilibria.sliding import Slid, on_switches
 from fluidcc.laws import Steady
 from fluidcc.network.parameters import evaluated
 from fluidcc.numerics.steady.follow import (
@@ -316,9 +317,9 @@ class _Point:
                 if not step.args[0].is_number:
                     return (
                         f"flow {flow.name!r} ({flow.law.name}) switches where {step.args[0]} = 0, "
-                        "and one that slides or goes back and forth there rests on neither side: "
-                        "see where fluidcc.simulate leads (attrs['slides']: how often it began to "
-                        "slide), or fluidcc.limit_cycle if that repeats"
+                        "and no rest was found on either side of that, nor one on it by a mean of "
+                        "both: see where fluidcc.simulate leads (attrs['slides']: how often it "
+                        "began to slide), or fluidcc.limit_cycle if that repeats"
                     )
         return ""
 
@@ -345,9 +346,9 @@ def _halved(held: Any, low: _Load, high: _Load) -> tuple[_Load, _Load]:
 
 def settled(
     system: Assembled, search: Search, point: int, found: SearchEnds, alone: bool
-) -> SearchEnds | FluidccError:
-    """The equilibrium at a point, or the exception that says why there is none; `found` is that
-    point's search.
+) -> SearchEnds | Slid | FluidccError:
+    """The equilibrium at a point, on switches where that is the only one, or the exception that
+    says why there is none; `found` is that point's search.
 
     The switches of links are looked at where the point is `alone`, with its network's numbers.
     """
@@ -357,12 +358,17 @@ def settled(
     if found.status == UNDEFINED:
         return InvalidInput(at.why_undefined(found.u))
     across = across_switches(system) if alone and found.status != GROWING else None
-    if across is not None:
-        return NoEquilibrium(across) if isinstance(across, str) else across
+    if isinstance(across, SearchEnds):
+        return across
     l = at.in_doubt(found.u)
-    lengths = at.by_length(found.u, l)
+    lengths = _ByLength() if across else at.by_length(found.u, l)
     if lengths.rest is not None:
         return lengths.rest
+    slid = on_switches(system, point)
+    if slid and not (isinstance(slid, SearchEnds) and alone and on_a_switch(system, slid.u)):
+        return slid
+    if across:
+        return NoEquilibrium(across)
     if lengths.switch is not None:
         return NoEquilibrium(at.why_switch(l, lengths.switch))
     end = lengths.end or found

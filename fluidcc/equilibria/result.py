@@ -35,6 +35,7 @@ from fluidcc.symbols import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from fluidcc.equilibria.sliding import Slide
     from fluidcc.network import Network
 
 COLUMNS = {
@@ -120,6 +121,10 @@ class Equilibrium:
         continuum; empty where it is isolated, None where that was not examined.
     warnings : tuple of str
         What makes it doubtful, as in the attribute of that name of a run: windows of few packets.
+    sliding : tuple
+        The switches of laws on which it rests, where neither side has an equilibrium: ``switch`` is
+        0, and ``share`` of what the law does above it, and the rest of what it does below, are at
+        rest (Filippov's mean); whether runs stay there says ``stays``. Empty elsewhere.
     """
 
     _names: Mapping[str, list[str]]  # by dimension
@@ -129,6 +134,7 @@ class Equilibrium:
     at: float = math.inf
     free: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    sliding: tuple[Slide, ...] = ()
     _net: Network | None = None
 
     def array(self, name: str) -> Any:
@@ -262,6 +268,7 @@ class Equilibrium:
 
     def _remarks(self) -> list[str]:
         return [
+            *map(str, self.sliding),
             *([f"one of a continuum, along {', '.join(self.free)}"] if self.free else []),
             *self.warnings,
         ]

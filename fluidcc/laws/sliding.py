@@ -1,4 +1,5 @@
-"""Which switches of a law may slide, and the kernel that keeps one at 0, by Filippov's mean.
+"""Which switches of a law may slide, and the kernel that keeps one at 0, by Filippov's mean; the
+law with that mean in place of a switch, for its equilibria.
 
 A switch may slide if its value follows from states of the law itself, constants and the time, of
 which the change is known, so that the branches decide at once which way it goes.
@@ -7,11 +8,15 @@ One that compares delayed signals alone changes a round trip later: that is a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sympy import Expr, diff
+from sympy import Expr, Heaviside, Integer, NumberSymbol, Symbol, diff
 
+from fluidcc.base.errors import LawError
+from fluidcc.laws.checks import Dim, base_unit, dim_of_text, measure
 from fluidcc.laws.kernels import (
     build,
     count_switches,
@@ -24,7 +29,7 @@ from fluidcc.laws.kernels import (
 )
 from fluidcc.laws.law import Law, Link
 from fluidcc.laws.parts import per_structure
-from fluidcc.symbols import c, e_b, packet, q_max, t
+from fluidcc.symbols import SIGNAL_UNITS, c, e_b, edot, packet, q_max, t, unfold
 
 _SIDES = (("a", "1.0"), ("b", "0.0"))  # with the switch on, and off
 
@@ -126,3 +131,118 @@ def _slopes(
         " + ".join([alone, *(f"({d})*{flow[k]}" for d, k in zip(slopes, places, strict=True))])
         for flow in flows
     ]
+
+
+# --- at rest --------------------------------------------------------------------------------------
+
+
+MOST = 4
+"""So many switches of a law are looked at: each doubles what is to be computed."""
+
+
+class Share(Symbol):
+    """The state that stands for a switch at rest: the weight [1] of the branch with it on."""
+
+    number: int
+
+    def __new__(cls, number: int) -> Share:
+        self: Share = Symbol.__xnew__(cls, f"_share_{number}", nonnegative=True)
+        self.number = number
+        return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, Any]]:
+        return (self.number,), {}
+
+    @property
+    def gauge(self) -> Symbol:
+        """The parameter by which the switch is divided, to be a change of the share [1/s]."""
+        return Symbol(f"_gauge_{self.number}", positive=True)
+
+
+class Shared(NamedTuple):
+    """A law with shares in place of switches: its flows and outputs that are others, and the value
+    of each switch.
+    """
+
+    flow: Mapping[Symbol, Expr]
+    out: Mapping[str, Expr]
+    switches: Mapping[Share, Expr]
+
+
+def slides_in_runs(law: Law, number: int) -> bool:
+    """Return whether runs keep that switch of `law.switched()` at 0, by the mean."""
+    used = used_switches(law)
+    return number in [used[n] for n in sliding_switches(law)]
+
+
+@per_structure
+def shared(law: Law) -> Shared:
+    """Return the law with shares in place of the switches that can be 0 at rest.
+
+    With a share of 0 or 1 it is one branch, so that a share is at rest as complementarity says: at
+    0 where the switch is below 0, at 1 where it is above, between where it is 0. What it sends
+    must not switch unless runs have the mean of that too: elsewhere it is heard as it is, at once
+    or later, and the mean of what is made of it is not what is made of its mean.
+    """
+    held = law.switched()
+    moving = {*law.states, *law.inputs} - {edot, t, *law.constants}
+    some = [
+        k
+        for k in sorted(held.jumping)
+        if held.switches[k].xreplace({edot: Integer(0)}).free_symbols & moving
+        and any(f.has(held.modes[k]) for f in held.flow.values())
+        and not any(f.has(held.modes[k]) for f in held.switches)
+        and (not any(f.has(held.modes[k]) for f in held.out.values()) or slides_in_runs(law, k))
+    ]
+    if not 0 < len(some) <= MOST:
+        return Shared({}, {}, {})
+    here: dict[Any, Any] = {}  # all other switches, decided as they are
+
+    def mean(f: Expr) -> Expr:
+        for k in some:
+            on, off = (f.xreplace({held.modes[k]: Integer(side)}) for side in (1, 0))
+            f = off + Share(k) * (on - off)
+        numbers = {s: s.evalf() for s in f.atoms(NumberSymbol)}  # what exp(1) is
+        return f.xreplace({**here, **numbers})
+
+    for k, mode in enumerate(held.modes):
+        if k not in some:
+            here[mode] = Heaviside(held.switches[k].xreplace(here), 0)
+    modes = [held.modes[k] for k in some]
+    return Shared(
+        {z: mean(f) for z, f in held.flow.items() if f.has(*modes)},
+        {name: mean(f) for name, f in held.out.items() if f.has(*modes)},
+        {Share(k): held.switches[k].xreplace(here) for k in some},
+    )
+
+
+@lru_cache(maxsize=256)
+def with_shares(law: Any) -> Any:
+    """Return the law with shares as states, or itself where it has none."""
+    found = shared(law)
+    units = {**{s: SIGNAL_UNITS[s] for s in law.inputs}, **law.units}
+    dims = {s: dim_of_text(text) for s, text in units.items()}
+    gauges = {}
+    for z, switch in found.switches.items():
+        unit = measure(unfold(switch), dims)
+        bit, s = unit if isinstance(unit, Dim) else Dim()
+        gauges[z.gauge] = base_unit(Dim(bit, s + 1))
+    if not gauges:
+        return law
+    shares = dict.fromkeys(found.switches, Integer(0))
+    own = {"utility": None} if law.kind == "source" else {}
+    changed = dict(
+        flow={**law.flow, **found.flow, **{z: f / z.gauge for z, f in found.switches.items()}},
+        out={**law.out, **found.out},
+        params={**law.params, **dict.fromkeys(gauges, 1.0)},
+        units={**law.units, **gauges, **dict.fromkeys(shares, "1")},
+        lower={**law.lower, **shares},
+        upper={**law.upper, **dict.fromkeys(shares, Integer(1))},
+        initial={**law.initial, **dict.fromkeys(shares, Integer(1) / 2)},
+        claims={},
+        **own,
+    )
+    try:
+        return replace(law, **changed)
+    except LawError:  # no unit, or a number that laws may not have
+        return law

@@ -103,14 +103,15 @@ def test_the_reason_is_given(name: str) -> None:
 
 
 def test_a_relay_is_named_where_no_rest_is_found() -> None:
-    x, g, d = positive("x g d")
+    """Above the delay d for g/(g + h) of the time a flow would rest: another share for either."""
+    x, g, h, d = positive("x g h d")
     relay = fc.Source(
-        "Relay", {x: g * (1 - 2 * Heaviside(e - d, 0))}, {"rate": x}, {g: 1e6, d: 0.05},
-        {x: "bit/s", g: "bit/s^2", d: "s"}, lower={x: 0}, initial={x: 1e6},
+        "Relay", {x: g - (g + h) * Heaviside(e - d, 0)}, {"rate": x}, {g: 1e6, h: 1e6, d: 0.05},
+        {x: "bit/s", g: "bit/s^2", h: "bit/s^2", d: "s"}, lower={x: 0}, initial={x: 1e6},
     )  # fmt: skip
     says = r"flow 'Relay0' \(Relay\) switches where -d \+ e = 0, .*fluidcc.simulate.*limit_cycle"
     with pytest.raises(SolverError, match=says):
-        fc.equilibrium(_one(relay, buffer=1e6))
+        fc.equilibrium(_one(relay, buffer=1e6).flow("b", relay(h=2e6), route=["l"]))
 
 
 def test_round_trips_without_delay() -> None:
