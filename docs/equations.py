@@ -12,7 +12,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from fluidcc.laws.written import equations, formula
 
-COLUMN = 56.0  # of a page's column, in the mean width of a letter
+COLUMN = 52.0  # of a page's column, in the mean width of a letter
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}_^&]|[^\\{}_^&\s]")
 _NONE = {"left", "right", "mathrm", "text", "operatorname", "displaystyle", "limits", ","}
 _WIDE = {"quad": 2.0, "max": 3.6, "min": 3.4, "exp": 3.0, "log": 2.6, "leftarrow": 2.6}

@@ -29,6 +29,7 @@ is printed. A law is a name of the package (`fc.LDCC`); calling it with paramete
 (`fc.LDCC(eta=0.2)`). Each page shows two flows that differ, and asks what fits the law: of a smooth
 one the verdict, of one that jumps the limit cycle, of a sampled one the multipliers."""
 
+WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---"  # equations take the whole width
 
 OBJECT = """```{{eval-rst}}
 .. py:data:: fluidcc.{name}
@@ -50,6 +51,7 @@ def law_page(name: str, folder: Path) -> list[str]:
     rows = " \\\\\n".join(equations.fitted(law))
     held = "$[\\ldots > 0]$ is 1 where that holds, and else 0." if "\\left[" in rows else ""
     return [
+        WIDE,
         f"# {name}",
         index(name, law.about),
         OBJECT.format(name=name, kind=type(law).__name__, about=law.about),

@@ -1,5 +1,5 @@
 """The site in a real browser: what people search for is the first hit of Sphinx's own search, and
-formulas in tables are drawn.
+formulas in tables are drawn, none wider than its column.
 """
 
 import os
@@ -76,3 +76,18 @@ def test_formulas_in_what_a_cell_returns_are_drawn(browser: Any, address: str) -
     for name in ("verify_a_derivation", "questions/prices"):
         page.goto(f"{address}{name}.html")
         page.locator(".cell_output mjx-container").first.wait_for(timeout=30_000)
+
+
+@pytest.mark.parametrize("width", [1024, 1200])
+def test_no_equation_is_wider_than_its_column(browser: Any, address: str, width: int) -> None:
+    """On a tablet, and where sidebars begin to take their part of a small screen."""
+    page, wide = browser.new_page(viewport={"width": width, "height": 800}), []
+    for file in sorted([*SITE.glob("made/models/*.html"), *SITE.glob("theory/*.html")]):
+        page.goto(address + file.relative_to(SITE).as_posix())
+        if page.locator("div.math").count():
+            page.locator("div.math mjx-container").first.wait_for(timeout=30_000)
+            page.evaluate("() => MathJax.startup.promise")
+            drawn = page.locator("div.math mjx-container")
+            if drawn.evaluate_all("all => all.some(one => one.scrollWidth > one.clientWidth + 1)"):
+                wide.append(file.stem)
+    assert wide == []
