@@ -31,6 +31,8 @@ SLOWER = (1.0, 1e2, 1e4)
 """Shares that follow their switches faster may go round and round in a search."""
 STEP = 1e-6
 """Of numerical derivatives, relative to the size of an unknown."""
+DUST = 1e-15
+"""A change as small as that, relative to the size of an unknown, is rounding."""
 CLEAR = 1e-6
 """What is smaller than this, relative to its terms, may be 0 but for their errors."""
 
@@ -195,7 +197,9 @@ def on_switches(system: Assembled, point: int) -> Slid | SearchEnds | None:
         start = np.delete(end.u, places)
         again = Search(one.shape).again(one.numbers, 0, start, bold=False)
         return again if again.status == CONVERGED else None
-    slides = _slides(one, _AtRest(wide, search, end.u), slower)
+    at = _AtRest(wide, search, end.u)
+    end = end._replace(u=at.without_dust())
+    slides = _slides(one, at, slower)
     return Slid(wide, search, end, slides, slower) if slides else None
 
 
@@ -214,6 +218,18 @@ class _AtRest:
 
     def residual(self, u: Any) -> Any:
         return self.search.residual(self.numbers, 0, u)
+
+    def without_dust(self) -> Any:
+        """The unknowns, with states at 0 where that changes no equation beyond its rounding: one
+        that begins at 0, as what sticks may, has no size of its own.
+        """
+        u, S = self.u.copy(), self.system.shape
+        least = DUST * self.size * min(1.0, 1.0 / self.numbers.times[0, 0])
+        for i in range(S.flows + 2 * S.links, len(u)):
+            cleared = np.where(np.arange(len(u)) == i, 0.0, u)
+            if np.all(np.abs(self.residual(cleared) - self.residual(u)) <= least):
+                u = cleared
+        return u
 
     def slope(self, i: int) -> Any:
         """The derivatives of all equations by an unknown, times its size."""

@@ -104,13 +104,15 @@ def test_runs_about_a_threshold_of_delay_have_its_mean() -> None:
     assert away[1] < 0.3 * away[0]
 
 
-@pytest.mark.parametrize("start", [-0.5, 0.3])
-def test_dry_friction_holds_at_any_place_up_to_its_largest_force(start: float) -> None:
+@pytest.mark.parametrize(("start", "speed"), [(-0.5, 0.4), (0.3, 0.4), (0.1, 0.0), (0.6, 0.0)])
+def test_dry_friction_holds_at_any_place_up_to_its_largest_force(
+    start: float, speed: float
+) -> None:
     """x'' = -x - mu sign(x'): at rest x = mu (1 - 2 share), so x is free."""
     law = fc.Source(
         "Rubbing", {x: b * v, v: b * (-x - mu * sign(v))}, {"rate": r * (2 + x)},
         {b: 1.0, mu: 0.7, r: 1e6}, {x: "1", v: "1", b: "1/s", mu: "1", r: "bit/s"},
-        initial={x: start, v: 0.4},
+        initial={x: start, v: speed},
     )  # fmt: skip
     with pytest.warns(fc.errors.FluidccWarning, match=r"continuum: nothing determines flow1\.x"):
         rest = fc.equilibrium(over(law))
