@@ -49,14 +49,20 @@ def sampled(t: np.ndarray, values: np.ndarray, block: float, blocks: int, pick: 
 
 @pytest.mark.parametrize(("blocks", "over"), [(4, 2.0), (3, most)])
 def test_extremes_of_round_trips_are_those_of_the_last_seconds(blocks: int, over: Any) -> None:
-    law = constant(fc.lowest(RTT, over, blocks, name="A"), fc.highest(RTT, over, blocks, name="B"))
+    law = constant(
+        fc.lowest(RTT, over, blocks, name="A"),
+        fc.highest(RTT, over, blocks, name="B"),
+        fc.highest(RTT - most, over, blocks, name="C"),  # which may be below 0, and is
+    )
     run = fc.simulate(visited(law), 14, samples=14_001, rtol=1e-9).sel(flow="f")
     t, trip, block = run.time.values, run.rtt.values, (2.0 if blocks == 4 else 1.5) / blocks
     assert np.ptp(trip) > 0.05
-    for name, pick in (("A", np.minimum), ("B", np.maximum)):
-        found = kept(run, "Keeper", name, blocks, pick, trip)
+    for name, pick, of in (
+        ("A", np.minimum, trip), ("B", np.maximum, trip), ("C", np.maximum, trip - 1.5),
+    ):  # fmt: skip
+        found = kept(run, "Keeper", name, blocks, pick, of)
         some = slice(100, None, 37)  # off the ends of blocks, whose samples count for both
-        wanted = np.array(sampled(t, trip, block, blocks, pick))
+        wanted = np.array(sampled(t, of, block, blocks, pick))
         # Between samples a round trip of slope 0.4 is up to 4e-4 s beyond them.
         np.testing.assert_allclose(found[some], wanted[some], atol=2e-4)
         assert np.abs(found - wanted)[some].mean() < 2e-6
@@ -80,17 +86,29 @@ def test_what_jumps_away_is_kept_in_round_trips() -> None:
     assert np.ptp(wanted[1000:]) > 1
 
 
+def test_of_two_jumps_in_a_block_the_first_is_kept_where_it_was_from_higher() -> None:
+    """From 40 to 20 and, half a second later, from 30 to 15."""
+    law = fc.Source(
+        "Saw", {W: 20, most: 0, x: fc.highest(W, over=40, name="B") / RTT},
+        {"rate": W * packet / RTT}, initial={W: 23, most: 40, x: 1},
+        units=dict.fromkeys((W, most, x), "1"),
+        jumps=(fc.Jump(when=W - most, reset={W: W / 2, most: most - 10}),),
+    )  # fmt: skip
+    run = fc.simulate(fc.dumbbell([law], {"capacity": "10 Mbit/s"}, rtt=TRIP), 1.5)
+    assert [len(run.jump_time), run.Saw_B[-1, 0]] == pytest.approx([2, 40])
+
+
 def test_samples_overlook_what_is_between_them() -> None:
-    law = constant(fc.lowest(RTT, 2.0, every=0.25, name="A"), fc.lowest(RTT, 2.0, every=0.5))
+    law = constant(fc.highest(RTT, 2.0, every=0.25, name="A"), fc.highest(RTT, 2.0, every=0.5))
     run = fc.simulate(visited(law), 14, samples=14_001, rtol=1e-9).sel(flow="f")
     t, trip = run.time.values, run.rtt.values
-    for every, name in ((0.25, "A"), (0.5, "lowest")):
-        found = kept(run, "Keeper", name, 4, np.minimum, trip)
+    for every, name in ((0.25, "A"), (0.5, "highest")):
+        found = kept(run, "Keeper", name, 4, np.maximum, trip)
         at = np.abs(t / every - np.round(t / every)) < 1e-6
         at[0] = False  # the first is taken a period after the start
         for i in range(100, len(t), 97):
             since = max((np.floor(t[i] / 0.5 + 1e-9) - 3) * 0.5, 0.0)
-            wanted = min(trip[at & (t >= since - 1e-9) & (t <= t[i])].min(initial=9), trip[i])
+            wanted = max(trip[at & (t >= since - 1e-9) & (t <= t[i])].max(initial=0), trip[i])
             assert found[i] == pytest.approx(wanted, abs=1e-6)
 
 

@@ -12,7 +12,7 @@ from sympy import Max, Min, symbols
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput, LawError
 from fluidcc.laws import extended
-from fluidcc.symbols import crossing, noise, offer_max, offer_min, q_max, t, y
+from fluidcc.symbols import noise, offer_max, offer_min, q_max, t, y
 
 (q,) = fc.DropTail.states
 p, slope = symbols("p slope", positive=True)
@@ -189,15 +189,6 @@ def test_without_offers_the_least_is_beyond_all_and_the_largest_nothing() -> Non
 
 
 # --- flows that cross, noise ----------------------------------------------------------------------
-
-
-def test_a_link_knows_how_many_flows_are_on() -> None:
-    out = {**fc.DropTail.out, "mark": crossing / 10}
-    Count = replace(fc.DropTail, name="Count", out=out, claims={})
-    flows = [{"law": fc.CBR, "start": a, "stop": b} for a, b in ((None, None), (1, 3), (2, None))]
-    net = over(Count, *flows, capacity=1e7)
-    loss = fc.simulate(net, 4, t_eval=[0.5, 1.5, 2.5, 3.5]).loss[:, 0]
-    np.testing.assert_allclose(loss, [0.1, 0.2, 0.3, 0.2])
 
 
 def test_noise_has_mean_zero_and_variance_one_and_follows_the_seed() -> None:

@@ -123,29 +123,26 @@ def test_signals_of_the_past() -> None:
     np.testing.assert_allclose(follows, delay, atol=1e-5)
 
 
-def test_jumps_know_the_past() -> None:
-    """A rate grows by w a second up to 1 s w, and is cut to half of what it was 0.3 s before: to
-    0.35 w, from which it takes 0.65 s.
-    """
-    cut = fc.Jump(when=told - w * T, reset={told: fc.ago(told, 3 * T / 10) / 2})
-    law = fc.Source("Saw", {told: w}, {"rate": told}, params={w: 1e5, T: 1.0}, initial={told: 0},
-                    units={told: "bit/s", w: "bit/s^2", T: "s"}, jumps=(cut,))  # fmt: skip
-    net = fc.dumbbell([law], {"capacity": "1 Mbit/s"}, rtt="50 ms")
-    found = run(net, np.array([0.0, 0.999, 1.001, 1.649, 1.651, 1.75]), 1e-8)
-    by_hand = [0, 0.999, 0.351, 0.999, 0.351, 0.45]
-    np.testing.assert_allclose(found.rate.values.ravel() / 1e5, by_hand, atol=1e-9)
+THEN = fc.ago(told, 3 * T / 10)
 
 
-def test_ticks_know_the_past() -> None:
-    """A rate that grows by w a second is set each second to what it was 0.3 s before: 0.7 w, then
-    1.4 w, 2.1 w, ...
+@pytest.mark.parametrize(
+    ("rules", "times", "by_hand"),
+    [
+        ({"jumps": (fc.Jump(when=told - w * T, reset={told: THEN / 2}),)},
+         [0, 0.999, 1.001, 1.649, 1.651, 1.75], [0, 0.999, 0.351, 0.999, 0.351, 0.45]),
+        ({"ticks": (fc.Tick(T, {told: THEN}),)},
+         [0, 0.9, 1.0, 2.0, 3.0, 3.9], [0, 0.9, 0.7, 1.4, 2.1, 3.0]),
+    ],
+)  # fmt: skip
+def test_jumps_and_ticks_know_the_past(rules: Any, times: Any, by_hand: Any) -> None:
+    """A rate grows by w a second: at 1 s w it is cut to half of what it was 0.3 s before, 0.35 w,
+    from which it takes 0.65 s; or it is set each second to what it was then, 0.7 w, 1.4 w, ...
     """
-    tick = fc.Tick(T, {told: fc.ago(told, 3 * T / 10)})
     law = fc.Source("Saw", {told: w}, {"rate": told}, params={w: 1e5, T: 1.0}, initial={told: 0},
-                    units={told: "bit/s", w: "bit/s^2", T: "s"}, ticks=(tick,))  # fmt: skip
+                    units={told: "bit/s", w: "bit/s^2", T: "s"}, **rules)  # fmt: skip
     net = fc.dumbbell([law], {"capacity": "1 Mbit/s"}, rtt="50 ms")
-    found = run(net, np.array([0.0, 0.9, 1.0, 2.0, 3.0, 3.9]), 1e-8)
-    by_hand = [0, 0.9, 0.7, 1.4, 2.1, 3.0]
+    found = run(net, np.array(times), 1e-8)
     np.testing.assert_allclose(found.rate.values.ravel() / 1e5, by_hand, atol=1e-9)
 
 

@@ -24,16 +24,6 @@ Halving = fc.Source(
 )
 
 
-def test_a_latecomer_starves_who_came_first() -> None:
-    """bittorrent/libutp#73, freenet/freenet-core#2472: LEDBAT's base delay of a latecomer."""
-    net = fc.Network().link("l", fc.DropTail, capacity="8 Mbit/s", delay="20 ms")
-    net.flow("first", fc.LEDBAT, route=["l"]).flow("late", fc.LEDBAT, route=["l"], start=60)
-    run = fc.simulate(net, until=500)
-    assert run.queueing_delay[-1, 0] == pytest.approx(0.2, abs=3e-3)
-    assert run.rate[-1, 0] / 1e6 == pytest.approx(1 / 15, abs=3e-3)
-    assert "never seen its path empty" in run.attrs["warnings"]
-
-
 @pytest.mark.parametrize(
     ("rtt", "share"), [(0.004, 0.0), (0.006, 0.04580152671755712), (0.010, 1.0)]
 )

@@ -247,9 +247,11 @@ def test_a_link_knows_how_many_flows_are_on_and_their_round_trips() -> None:
         units={n: "1", most: "s", mean: "s"}, initial=dict.fromkeys((n, most, mean), 0),
         about="Notes what it knows.",
     )  # fmt: skip
-    run = fc.simulate(_near_and_far(knows, fc.CBR), 12, t_eval=[5.2, 11.2])
+    net = _near_and_far(knows, fc.CBR).with_flow("far", start=2)
+    run = fc.simulate(net, 12, t_eval=[1.2, 5.2, 11.2])
     seen = np.array([run[f"Knows_{z}"].sel(link="aqm") for z in (n, most, mean)])
-    np.testing.assert_allclose(seen, [[2.0, 1.0], [0.08, 0.02], [0.05, 0.02]], rtol=1e-12)
+    wanted = [[1.0, 2.0, 1.0], [0.02, 0.08, 0.02], [0.02, 0.05, 0.02]]
+    np.testing.assert_allclose(seen, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("law", "more"), [(fc.PAQMECF, {}), (fc.PAQMECF2, {"R": 0.05})])

@@ -1,5 +1,6 @@
 """Slow start: doubling by the round trip, the queue that it builds, and what ends it."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sympy import Symbol
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.laws import extended
+from fluidcc.symbols import RTT, plain
 
 TRIP = 0.05
 
@@ -37,6 +39,7 @@ def test_a_window_doubles_until_the_link_is_full_and_then_grows_by_what_it_carri
 
 def test_a_cut_sets_the_threshold_and_what_follows_is_the_law_s_own() -> None:
     made = fc.with_slow_start(fc.AIMD)
+    assert not made.ticks  # HyStart++ is asked for
     _, ran = run(made, 12.0)
     w, threshold = (np.ravel(ran[name].values) for name in ("w", "ssthresh"))
     late = ran.time.values > 2
@@ -60,6 +63,27 @@ def test_a_file_is_there_as_soon_as_by_hand() -> None:
     arrived = np.ravel(ran["sent"].values) - np.ravel(ran.backlog.values)
     done = float(ran.time[np.searchsorted(arrived, 16e6)])
     assert done == pytest.approx(0.2 + (2000 - 150) / 2500, abs=0.06)
+
+
+@pytest.mark.parametrize(("last", "grown"), [(16, 20), (64, 72), (256, 272)])
+@pytest.mark.parametrize("css", [0, 1, 4, 5])
+def test_a_round_of_hystart_is_that_of_rfc_9406(last: int, grown: int, css: int) -> None:
+    """Its Section 4.2, in ms, about and at each threshold."""
+    (tick,) = fc.with_slow_start(fc.AIMD, hystart=True).ticks
+    update = {plain(z): f for z, f in tick.update.items()}
+    for trip, base, w in product((grown - 1, grown, grown + 1), (grown - 1, grown), (7, 8, 9)):
+        slow = w < 8
+        if css:
+            wanted = {"css": 0 if trip < base else css + 1, "RTT_base": base}
+        else:
+            wanted = {"css": int(trip >= grown), "RTT_base": trip}
+        wanted |= {"css": wanted["css"] * slow, "RTT_last": trip}
+        wanted["ssthresh"] = w if slow and css >= 5 else 8
+        now = {"RTT_last": last, "RTT_base": base, "css": css, "ssthresh": 8, "w": w}
+        now |= {"eta_min": 4, "eta_max": 16}
+        at = {z: now[plain(z)] for f in update.values() for z in f.free_symbols if plain(z) in now}
+        found = {name: f.subs(RTT, trip).subs(at) for name, f in update.items()}
+        assert found == wanted
 
 
 def test_what_has_no_slow_start_is_said() -> None:

@@ -128,7 +128,8 @@ def test_small_windows_are_told_of_at_an_equilibrium_and_with_a_verdict() -> Non
 def test_a_late_ledbat_flow_starves_the_first() -> None:
     """Each adds its target to what it takes for propagation, until the first is at its least, 2.
 
-    Till then growth and fall cancel: the queue is the target and half of what the latecomer met.
+    Till then growth and fall cancel: the queue is the target and half of what the latecomer met
+    (bittorrent/libutp#73, freenet/freenet-core#2472).
     """
     target = met = 0.02
     net = dumbbell(fc.LEDBAT(target=target), [0.0, 40.0], 10e6)
