@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.linearize import Counts
 from fluidcc.analysis.modes import resting_point
-from fluidcc.analysis.point import OperatingPoint, flows_of, links_of, operating_point
+from fluidcc.analysis.point import BUSY, OperatingPoint, flows_of, links_of, operating_point
 from fluidcc.analysis.wiring import Matrices, all_states, deviations, sources, wire
 from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported, gathered
 from fluidcc.base.tables import InTable
 from fluidcc.base.units import to_si
+from fluidcc.laws.linear import lag_function
+from fluidcc.laws.past import pasts
 from fluidcc.laws.sampled import Lifted, lifted, standing, updated
 from fluidcc.laws.steady import levels, refuse_unsteady, trackers
 from fluidcc.network.network import require_network
@@ -36,6 +38,7 @@ from fluidcc.numerics.linear.ticking import (
     Update,
     common_period,
     multipliers,
+    struck,
 )
 from fluidcc.numerics.linear.wiring import block_of, close_channels
 from fluidcc.symbols import e, plain, symbols_of
@@ -268,6 +271,7 @@ def _known(net: Network, key: Key, rest: OperatingPoint, lift: Lifted) -> dict[S
     for level, z in levels(held).items():
         slope = trackers(standing(law, _who(key)))[z].delay
         known[z] = float(evaluated(slope, known)) * known[e] + known[level]
+    known |= {one: known[one.of] for one in pasts(law)}
     return known | {z: float(evaluated(f, known)) for z, f in lift.sums.items()}
 
 
@@ -324,10 +328,6 @@ def _lifted_point(
 # --- its parts ------------------------------------------------------------------------------------
 
 
-Owner = tuple[str, str, dict[str, int]]
-"""A law that may tick: kind and name, and the places of its states."""
-
-
 class _Part(NamedTuple):
     """A linear system with ticks, its name as in `Counts`, and how often it is there."""
 
@@ -345,21 +345,20 @@ def _together(
     """The multipliers of the network and of the differences among identical flows, without those
     of 1 that a continuum of equilibria means.
     """
-    names = {}
     laws = [every if ("flow", f.name) in lifts else moving
             for f, every, moving in zip(point.classes, all_states(point), sources(point),
                                         strict=True)]  # fmt: skip
-    for f, law in zip(point.classes, laws, strict=True):
-        names[f.label] = [name.removeprefix(f"{f.label}.") for name in law.names]
-    flows = [("flow", f.name, names[f.label]) for f in point.classes]
-    whole = wire(point, laws=laws)
-    parts = [_part("", whole, 1, _owners(point, whole, flows), lifts, times)]
-    apart = deviations(point, laws=laws)
-    for f, own in zip(point.classes, flows, strict=True):
-        if f.count > 1:
-            owner = (*own[:2], {z: i for i, z in enumerate(own[2])})
-            parts.append(_part(f.label, apart[f.label], f.count - 1, [owner], lifts, times))
+    whole, flows = wire(point, laws=laws), sum(len(law.names) for law in laws)
+    places: Places = {("link", k.name): _places(whole, k.name, flows) for k in point.links}
+    places |= {("flow", f.name): _places(whole, f.label, 0, flows) for f in point.classes}
+    parts = [_part("", whole, 1, places, lifts, times)]
+    for label, apart in deviations(point, laws=laws).items():
+        f = next(f for f in point.classes if f.label == label)
+        places = {("flow", f.name): _places(apart, f"differences in {label}", 0)}
+        parts.append(_part(label, apart, f.count - 1, places, lifts, times))
     period = common_period([one.period for part in parts for one in part.system.updates])
+    for part in parts:
+        _refuse_struck(point, part.system, period)
     found, undetermined, error = [], 0, 0.0
     for part in parts:
         system, still = _moving(part.system)
@@ -380,51 +379,58 @@ def _together(
     return SampledStability(period, every, undetermined, error)
 
 
-def _part(
-    label: str, m: Matrices, often: int, owners: list[Owner], lifts: Any, times: Any
-) -> _Part:
+Places = dict[Key, dict[str, int]]
+"""Of laws, in the order in which they tick: where each state is among those of a system."""
+
+
+def _places(m: Matrices, who: str, start: int, end: int | None = None) -> dict[str, int]:
+    own = enumerate(m.states[start:end], start)
+    return {z.removeprefix(f"{who}."): i for i, z in own if z.startswith(f"{who}.")}
+
+
+def _part(label: str, m: Matrices, often: int, places: Places, lifts: Any, times: Any) -> _Part:
     """One system of the network with the ticks of its laws."""
     block = close_channels(block_of(m.entries))
     inputs, outputs = block.ports
     A, B, C, D = block.A, block.B[:, inputs:], block.C[outputs:], block.D[outputs:, inputs:]
     kept, found = np.ones(len(A), bool), []
-    for *key, place in owners:
-        if (lift := lifts.get(tuple(key))) is not None:
-            for new, when in zip(lift.after, times[tuple(key)], strict=True):
-                rows = [
-                    (place[plain(z)], place[plain(to)])
-                    for z, to in new.items()
-                    if plain(z) in place
-                ]
-                kept[[place[plain(to)] for to in new.values()]] = False
-                found.append((when, rows))
-    updates = []
-    for when, rows in found:
-        G, H = np.eye(len(A)), np.zeros_like(B)
-        for z, to in rows:
-            G[z], H[z] = A[to], B[to]
-        updates.append(Update(when.period, when.first, G[np.ix_(kept, kept)], H[kept]))
-    system = Ticking(A[np.ix_(kept, kept)], B[kept], C[:, kept], D, block.delays, updates)
-    return _Part(label, system, often)
+    for key, place in places.items():
+        for new, when in zip(
+            lifts[key].after if key in lifts else (), times.get(key, ()), strict=True
+        ):
+            to = {
+                place[plain(z)]: place[plain(after)]
+                for z, after in new.items()
+                if plain(z) in place
+            }
+            kept[[place[plain(after)] for after in new.values()]] = False
+            G, H = np.eye(len(A)), np.zeros_like(B)
+            G[[*to]], H[[*to]] = A[[*to.values()]], B[[*to.values()]]
+            found.append((when, G, H))
+    pick = np.ix_(kept, kept)
+    updates = [Update(*when, G[pick], H[kept]) for when, G, H in found]
+    return _Part(label, Ticking(A[pick], B[kept], C[:, kept], D, block.delays, updates), often)
 
 
-def _owners(point: OperatingPoint, m: Matrices, flows: list[Any]) -> list[Owner]:
-    """The places of the states of each law, in the order in which laws tick."""
-    found: list[Owner] = []
-    count = sum(len(states) for *_, states in flows)  # those of flows come first
-    for link in point.links:
-        start = f"{link.name}."
-        own = {
-            name.removeprefix(start): i
-            for i, name in enumerate(m.states)
-            if i >= count and name.startswith(start)
-        }
-        found.append(("link", link.name, own))
-    at = 0
-    for kind, name, states in flows:
-        found.append((kind, name, {z: at + i for i, z in enumerate(states)}))
-        at += len(states)
-    return found
+def _refuse_struck(point: OperatingPoint, system: Ticking, period: float) -> None:
+    """Refuse ticks that read what a tick changed just a lag ago, where the lag varies: what they
+    read is then that before or after, and not to first order.
+    """
+    flows, varies, fixed = flows_of(point), bool((point.mode == BUSY).any()), []
+    for g in flows.groups:
+        lags = lag_function(g.law)(*flows.numbers(g.members))
+        for one, values in zip(pasts(g.law), lags, strict=True):
+            if one.lag.free_symbols <= {*g.law.params}:
+                fixed += values.tolist()
+            else:
+                varies = True
+    for lag in system.delays[struck(system, period)] if varies else ():
+        if not np.isclose(lag, fixed, rtol=1e-9, atol=0).any():
+            raise InvalidInput(
+                f"the network stands on a switching surface: a tick reads what another one changed "
+                f"{lag:.6g} s before, and that lag varies, so that it reads now the old value and "
+                "now the new one; change the period, or a delay, a little"
+            )
 
 
 def _moving(system: Ticking) -> tuple[Ticking, int]:

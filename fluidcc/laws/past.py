@@ -165,11 +165,16 @@ def running(law: Any) -> tuple[Symbol, ...]:
     A constant more in all of their history changes nothing that the law computes.
     """
     own = [z for z in remembered(law) if z in law.flow]
-    every = [unfold(f) for f in (*law.flow.values(), *law.out.values())]
+    new = [pair for event in law.jumps for pair in event.reset.items()]
+    new += [pair for event in law.ticks for pair in event.update.items()]
+    every = [*law.flow.values(), *law.out.values(), *(event.when for event in law.jumps)]
     return tuple(
         z for z in own
         if not any(z in one.lag.free_symbols for one in pasts(law))
-        and all(_same(f, [z, *(one for one in pasts(law) if one.of == z)]) for f in every)
+        and all(
+            _same(unfold(f), [z, *(one for one in pasts(law) if one.of == z)])
+            for f in (*every, *(f - z if key == z else f for key, f in new))
+        )
     )  # fmt: skip
 
 

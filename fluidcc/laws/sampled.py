@@ -88,9 +88,8 @@ def _sums(law: Law, of: str) -> dict[Symbol, Expr]:
     sums = {z: update[z] + period[z] * flow[z] for z in update if flow[z] != 0}
     for z, total in sums.items():
         seen = [f for key, f in flow.items() if key != z] + [unfold(f) for f in law.out.values()]
-        if total.free_symbols & {*sums} or any(
-            z in f.free_symbols for f in (*seen, *period.values())
-        ):
+        seen += [*period.values(), *(one for one in pasts(law) if one.of == z)]
+        if total.free_symbols & {*sums} or any(z in f.free_symbols for f in seen):
             raise Unsupported(
                 f"{of} ({law.name}): {plain(z)} moves between ticks and is seen there, so nothing "
                 "stands still: simulate it, or look for its limit cycle"

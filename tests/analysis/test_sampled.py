@@ -1,6 +1,7 @@
 """Networks whose laws tick: against continuous laws, limits, runs and limit cycles."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.analysis.sampled import SampledStability
 from fluidcc.base.errors import FluidccWarning, InvalidInput, Undecided, Unsupported
-from fluidcc.symbols import RTT, e, nonnegative, positive
+from fluidcc.symbols import RTT, e, nonnegative, positive, x_tau
 from tests.papers.test_sampled import left
 
 (q,) = fc.DropTail.states
@@ -53,22 +54,26 @@ def test_a_pi_controller_sampled_ever_faster_has_the_roots_of_the_continuous_one
     assert np.all(gap[2] < 0.01 * np.abs(wanted))
 
 
+def _odd(near: Callable[[int], fc.Network], times: Any, what: str = "rate") -> Any:
+    """What of a run is odd in a start near rest, at some times."""
+    how: Any = {"t_eval": times, "rtol": 1e-11, "atol": 1e-14, "progress": False}
+    up, down = (fc.simulate(near(sign), times[-1], **how)[what].values for sign in (1, -1))
+    return up - down
+
+
 def _fades(net: fc.Network, period: float, start: int, end: int) -> Any:
-    """The queue just before ticks, less where it rests: odd in a small start."""
+    """The queue just before ticks, less where it rests."""
     rest = fc.equilibrium(net)
-    odd: Any = 0.0
-    for sign in (1, -1):
-        near = net
+
+    def near(sign: int) -> fc.Network:
+        one = net
         for name in net.flows:
             window = rest.states[name]["W"] * (1 + sign * 1e-5)
-            near = near.with_flow(name, initial={"W": window})
+            one = one.with_flow(name, initial={"W": window})
         held = rest.states["bottleneck"]
-        near = near.with_link("bottleneck", initial={**held, "q_b": held["q"]})
-        times = (np.arange(start, end) - 0.01) * period
-        how: Any = {"rtol": 1e-11, "atol": 1e-14, "progress": False}
-        run = fc.simulate(near, end * period, t_eval=times, **how)
-        odd = odd + sign * run.queueing_delay.values
-    return odd
+        return one.with_link("bottleneck", initial={**held, "q_b": held["q"]})
+
+    return _odd(near, (np.arange(start, end) - 0.01) * period, "queueing_delay")
 
 
 def test_the_longest_period_of_a_pi_controller_is_where_a_run_stops_fading() -> None:
@@ -110,17 +115,16 @@ def test_flows_that_tick_apart_run_as_the_multipliers_say() -> None:
     started = net.with_flow("b", law=law, start=0.25).with_flow("c", law=law, start=0.35)
     together = started.with_flow("b", start=0.2).with_flow("c", start=0.3)
     rest = fc.equilibrium(net)
-    odd: Any = 0.0
-    for sign in (1, -1):
-        near = net
+
+    def near(sign: int) -> fc.Network:
+        one = net
         for i, name in enumerate(net.flows):
             x = rest.states[name]["x"] * (1 + sign * 1e-4 * (i + 1))
             half = 0.05 * float(rest.one_way_delay[i]) if i else 0.0
-            near = near.with_flow(name, initial={"x": x, "E": half, "S": 0})
-        near = near.with_link("bottleneck", initial=rest.states["bottleneck"])
-        times = (np.arange(20, 50) - 0.01) * 0.1
-        run = fc.simulate(near, 5.1, t_eval=times, rtol=1e-11, atol=1e-13, progress=False)
-        odd = odd + sign * run.rate.values
+            one = one.with_flow(name, initial={"x": x, "E": half, "S": 0})
+        return one.with_link("bottleneck", initial=rest.states["bottleneck"])
+
+    odd = _odd(near, (np.arange(20, 50) - 0.01) * 0.1)
     fit = []
     for one in (net, started, together):
         found = fc.sampled_stability(one)
@@ -162,20 +166,88 @@ def test_patched_timely_ticks_by_its_own_rate_and_runs_as_the_multipliers_say() 
     net = fc.dumbbell([fc.PatchedTIMELY] * 2, link, rtt="20 us")
     found, rest = fc.sampled_stability(net), fc.equilibrium(net)
     assert found.period == pytest.approx(128e3 / 5e9)
-    odd: Any = 0.0
-    for sign in (1, -1):
-        near = net
+
+    def near(sign: int) -> fc.Network:
+        one = net
         for i, name in enumerate(net.flows):
             own = {**rest.states[name], "d": 0}
             own["R"] *= 1 + sign * (i + 1) * 1e-5
-            near = near.with_flow(name, initial=own)
-        near = near.with_link("bottleneck", initial=rest.states["bottleneck"])
-        times = (np.arange(60, 120) - 0.01) * found.period
-        run = fc.simulate(near, 121 * found.period, t_eval=times, rtol=1e-11, progress=False)
-        odd = odd + sign * (run.rate.values - 5e9)
+            one = one.with_flow(name, initial=own)
+        return one.with_link("bottleneck", initial=rest.states["bottleneck"])
+
+    odd = _odd(near, (np.arange(60, 120) - 0.01) * found.period)
     some = found.multipliers[np.abs(found.multipliers) > 0.3]
     assert left(odd, some) < 2e-3
     assert left(odd, some * 1.01) > 2e-2
+
+
+x, gain, T, late, aim, far = positive("x k T L d a")
+total, seen = nonnegative("s v")
+
+
+def _late(lag: float, how: str = "delay", delay: float = 0.13, every: Any = T) -> fc.Source:
+    """A rate that is set by what it was and heard some time ago."""
+    back, more, slow, ticks = x - (x - far) / 2, {}, far * gain, []
+    new = back + slow * (aim - fc.ago(e, late))
+    if how == "own":
+        new = back + slow * (aim - e) - 0.4 * (x - fc.ago(x, late))
+    elif how == "rate":
+        new = back + slow * (aim - e) - 0.4 * (x - x_tau)
+    elif how == "slope":
+        new = back + slow * (aim - e) - 0.4 * (x - fc.ago(x, late * far / x))
+    elif how == "mean":
+        more, new = {total: fc.ago(e, late)}, back + slow * (aim - total / T)
+        ticks = [fc.Tick(T, {total: 0})]
+    elif how == "sum":
+        more, new = {total: e}, back + slow * (aim - fc.ago(total, late) / T)
+        ticks = [fc.Tick(T, {total: 0})]
+    elif how == "apart":
+        more, new = {seen: 0}, back + slow * (aim - fc.ago(seen, late))
+        ticks = [fc.Tick(T, {seen: e}, T / 3)]
+    units = {x: "bit/s", gain: "1/s", T: "s", late: "s", aim: "s", far: "bit/s"}
+    units |= dict.fromkeys(more, "s^2" if total in more else "s")
+    return fc.Source("Late", {x: 0, **more}, {"rate": x}, units=units, lower={x: 0},
+                     params={gain: 0.6, T: 0.1, late: lag, aim: delay, far: 1e6},
+                     initial={x: 1e6, **dict.fromkeys(more, 0)},
+                     ticks=[fc.Tick(every, {x: new}), *ticks])  # fmt: skip
+
+
+def _late_net(law: fc.Source) -> fc.Network:
+    return fc.dumbbell([law], {"capacity": "1 Mbit/s", "buffer": "2 s"}, rtt="40 ms")
+
+
+PASTS = [("delay", 0.03), ("delay", 0.2), ("delay", 0.33), ("own", 0.1), ("own", 0.17),
+         ("own", 0.3), ("rate", 0.1), ("slope", 0.17), ("mean", 0.0371), ("mean", 0.1),
+         ("apart", 0.0371), ("apart", 0.1), ("apart", 0.25)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("how", "lag"), PASTS)
+def test_ticks_that_know_the_past_run_as_the_multipliers_say(how: str, lag: float) -> None:
+    """Lags between ticks and such of whole periods, where a tick reads what was changed then."""
+    net = _late_net(_late(lag, how))
+    found, rest = fc.sampled_stability(net), fc.equilibrium(net)
+    own = {**rest.states["flow1"], **({"s": 0} if how == "mean" else {})}
+    assert own.get("v", 0.13) == pytest.approx(0.13)  # what is only known late rests, too
+
+    def near(sign: int) -> fc.Network:
+        one = net.with_flow("flow1", initial={**own, "x": 1e6 + 100 * sign})
+        return one.with_link("bottleneck", initial=rest.states["bottleneck"])
+
+    odd = _odd(near, (np.arange(20, 50) - 0.01) * 0.1)
+    some = found.multipliers[np.abs(found.multipliers) > 0.1]
+    assert left(odd, some) < 1e-6
+    assert left(odd, some * 1.01) > 1e-3
+
+
+@pytest.mark.parametrize(("how", "lag", "every"), [("rate", 0.1, T), ("slope", 0.1, T),
+                                                   ("rate", 0.1, RTT)])  # fmt: skip
+def test_a_tick_that_reads_what_just_changes_at_a_varying_lag_is_refused(
+    how: str, lag: float, every: Any
+) -> None:
+    """It reads the value before where the lag grows, and that after where it shrinks."""
+    net = _late_net(_late(lag, how, 0.08, every))
+    with pytest.raises(InvalidInput, match=r"reads what another one changed 0\.1 s before"):
+        fc.sampled_stability(net)
 
 
 def test_reno_as_it_is_programmed_is_ever_nearer_to_reno() -> None:
@@ -208,6 +280,7 @@ def _by_round_trips() -> fc.Source:
 REFUSED: dict[str, tuple[Any, str]] = {
     "seen": (_seen, "x moves between ticks and is seen there, .* look for its limit cycle"),
     "orbit": (_by_round_trips, "integrates s between ticks whose period depends on"),
+    "past": (lambda: _late(0.03, "sum"), "s moves between ticks and is seen there"),
     "jumps": (lambda: fc.AIMD, "has jumps, so it cycles"),
     "two": (lambda: fc.BBRv3, "two ticks that change T"),
 }

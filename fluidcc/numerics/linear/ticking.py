@@ -47,7 +47,8 @@ LARGEST = 3000
 """Unknowns of the map, at most: 10 s."""
 ROUNDING = 1e-13
 """What is so small, relatively, is rounding."""
-SAME = 1e-9
+PLACES = 10**9
+SAME = 1 / PLACES
 """Instants so near, relative to the common period, are one."""
 
 
@@ -191,37 +192,49 @@ def _gaps(coarse: NDArray[np.complex128], fine: NDArray[np.complex128]) -> list[
 # --- pieces ---------------------------------------------------------------------------------------
 
 
-def _breaks(system: Ticking, period: float, order: int) -> Array:
-    """Instants within the period at which a signal or a state is not smooth up to a derivative."""
-    n, k = len(system.A), len(system.delays)
-    moved = [np.abs(t.G - np.eye(n)).any(axis=1) | t.H.any(axis=1) for t in system.updates]
-    heap: list[tuple[int, int, int]] = []
-    scale, places = SAME * period, round(1 / SAME)
-    for tick, rows in zip(system.updates, moved, strict=True):
-        for j in range(round(period / tick.period)):
-            at = round((tick.first + j * tick.period) / scale) % places
-            heap += [(0, at, int(i)) for i in np.flatnonzero(rows)]
+def _instants(tick: Update, period: float) -> list[int]:
+    """When something happens within the period, in `SAME` of it."""
+    times = tick.first + tick.period * np.arange(round(period / tick.period))
+    return [round(t / (SAME * period)) % PLACES for t in times.tolist()]
+
+
+def _breaks(system: Ticking, period: float, order: int) -> dict[tuple[int, int], int]:
+    """The first derivative that jumps, up to one of some order, by the instant (see `_instants`)
+    and the state, or channel from n on.
+    """
+    n, lag = len(system.A), np.rint(system.delays / (SAME * period)).astype(int)
+    read_by = np.block([[system.A, system.B], [system.C, system.D]]).T != 0
+    heap = [
+        (0, at, i)
+        for tick in system.updates
+        for i in np.flatnonzero((np.eye(n) != tick.G).any(axis=1) | tick.H.any(axis=1)).tolist()
+        for at in _instants(tick, period)
+    ]
     heapq.heapify(heap)
-    lag = np.rint(system.delays / scale).astype(int)
-    drives = [np.flatnonzero(system.B[:, j]) for j in range(k)]
-    feeds = [np.flatnonzero(system.D[:, j]) for j in range(k)]
-    found: dict[tuple[int, int], int] = {}  # by instant and state, or channel from n on
+    found: dict[tuple[int, int], int] = {}
     while heap:
-        at_order, at, i = heapq.heappop(heap)
-        if at_order > order or found.get((at, i), order + 1) <= at_order:
+        jumps, at, i = heapq.heappop(heap)
+        if jumps > order or (at, i) in found:
             continue
-        found[at, i] = at_order
-        if i < n:
-            heap_of = [(at_order + 1, at, int(l)) for l in np.flatnonzero(system.A[:, i])]
-            read = np.flatnonzero(system.C[:, i])
-        else:
-            heap_of = [(at_order + 1, at, int(l)) for l in drives[i - n]]
-            read = feeds[i - n]
-        heap_of += [(at_order, (at + int(lag[j])) % places, n + int(j)) for j in read]
-        for one in heap_of:
-            heapq.heappush(heap, one)
-    instants = np.unique(np.array([0, *(at for at, _ in found)]))
-    return instants * scale
+        found[at, i] = jumps
+        for j in np.flatnonzero(read_by[i]).tolist():
+            late = (jumps, (at + int(lag[j - n])) % PLACES, j) if j >= n else (jumps + 1, at, j)
+            heapq.heappush(heap, late)
+    return found
+
+
+def struck(system: Ticking, period: float) -> NDArray[np.bool_]:
+    """Which channels jump just when a tick reads them, so that a delay a little shorter is another
+    system.
+    """
+    found, n = _breaks(system, period, 0), len(system.A)
+    hit = np.zeros(len(system.delays), bool)
+    for tick in system.updates:
+        for j in np.flatnonzero(tick.H.any(axis=0)):
+            hit[j] |= any(
+                (at + off, n + j) in found for at in _instants(tick, period) for off in (-1, 0, 1)
+            )
+    return hit
 
 
 class _Grid:
@@ -236,7 +249,8 @@ class _Grid:
         n = len(system.A)
         self.C, self.D, self.signal = own[:, :n], own[:, n:], self.signal.reshape(-1)
         self.node, self.weight, self.integral = _gauss(nodes)
-        ends = np.append(_breaks(system, period, order), period)
+        instants = {0, *(at for at, _ in _breaks(system, period, order))}
+        ends = np.append(SAME * period * np.array(sorted(instants)), period)
         parts = np.maximum(np.ceil(np.diff(ends) / longest), 1)
         if parts.sum() > LARGEST:
             self.unknowns = int(parts.sum())
