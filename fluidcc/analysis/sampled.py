@@ -408,7 +408,7 @@ def _part(label: str, m: Matrices, often: int, places: Places, lifts: Any, times
             G[[*to]], H[[*to]] = A[[*to.values()]], B[[*to.values()]]
             found.append((when, G, H))
     pick = np.ix_(kept, kept)
-    updates = [Update(*when, G[pick], H[kept]) for when, G, H in found]
+    updates = [Update(when.period, when.first, G[pick], H[kept]) for when, G, H in found]
     return _Part(label, Ticking(A[pick], B[kept], C[:, kept], D, block.delays, updates), often)
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from sympy import (
     Abs,
+    Basic,
     Expr,
     Float,
     Heaviside,
@@ -218,7 +219,7 @@ def _positive(given: Any, what: str, right: str) -> Expr:
 
 
 @lru_cache(maxsize=4096)
-def _within(f: Expr) -> tuple[Extreme, ...]:
+def _within(f: Basic) -> tuple[Extreme, ...]:
     """The extremes in an expression, to the bottom of each `Let`, after those within them."""
     parts = (f.definition,) if isinstance(f, Let) else f.args
     inner = tuple(one for part in parts for one in _within(part))
@@ -257,13 +258,17 @@ def written_out(law: Any) -> Parts:
     while found := next((one for f in _expressions(parts) for one in _within(f)), None):
         changed = _made(law, parts, found)
         parts |= changed
-    others = [pair for name in _NOT_IN for pair in getattr(law, name, {}).items()]
+    others = [
+        (place, getattr(f, "relation", f))
+        for name in _NOT_IN
+        for place, f in getattr(law, name, {}).items()
+    ]
     others += [
         (f"tick {k}", f) for k, tick in enumerate(law.ticks) for f in (tick.every, tick.phase)
     ]
     others += [(name, getattr(law, name, None)) for name in ("threshold", "utility")]
     for place, f in others:
-        if isinstance(f, Expr) and (found := next(iter(_within(f)), None)):
+        if isinstance(f, Basic) and (found := next(iter(_within(f)), None)):
             raise LawError(
                 f"{law.name}: {type(found).__name__.lower()} cannot stand where {place} is told; "
                 "in flow, outputs, jumps and new values of ticks it can"
@@ -351,10 +356,7 @@ def _add(ticks: list[Tick], every: Expr, update: dict[Symbol, Expr]) -> None:
 def _turns(one: Extreme, state: Symbol, slope: Expr, block: Expr) -> list[Jump]:
     """What keeps a value from which it turns back, if it ever does."""
     of = one.args[0]
-    if of.is_nonnegative:
-        beyond = (of * (1 - _NEARLY) - state) if one.side > 0 else state * (1 - _NEARLY) - of
-    else:
-        beyond = one.side * (of - state) - _NEARLY * Abs(of)
+    beyond = one.side * (of - state) - _NEARLY * Abs(of)
     when = Heaviside(-one.side * slope, 0) * beyond
     return [Jump(when=when, reset={state: of}, refractory=_SOON * block)] if when != 0 else []
 
@@ -373,7 +375,13 @@ def _slope(law: Any, flow: dict[Symbol, Expr], one: Extreme) -> Expr:
             "take a state that follows it"
         )
     moving = {**flow, e: change, t: Integer(1)}
-    return sum((diff(f, z) * moving[z] for z in f.free_symbols & {*moving}), Integer(0))
+    of_it = f.free_symbols & {*moving}
+    for z in of_it if len(of_it) > 1 else ():  # while a bound holds one, the others turn it back
+        if z in law.lower:
+            moving[z] = Piecewise((Max(moving[z], 0), z <= law.lower[z]), (moving[z], True))
+        if z in law.upper:
+            moving[z] = Piecewise((Min(moving[z], 0), z >= law.upper[z]), (moving[z], True))
+    return sum((diff(f, z) * moving[z] for z in of_it), Integer(0))
 
 
 def _dims(law: Any, parts: Parts, of: Expr) -> dict[Symbol, Dim]:

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Heaviside, symbols
+from sympy import Eq, Heaviside, Piecewise, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, LawError, Unsupported
 from fluidcc.sources.windows import acked, w
-from fluidcc.symbols import RTT, c, packet, positive, x_tau, y
+from fluidcc.symbols import RTT, c, packet, positive, t, x_tau, y
 
-x, W, most = positive("x W most")
+x, z, u, W, most = positive("x z u W most")
 TRIP = 0.1
 
 
@@ -144,6 +144,24 @@ def test_a_link_keeps_the_extremes_of_its_queue() -> None:
     assert marked[-1] == pytest.approx(2.5, abs=2e-3)  # the block of 1.5 to 1.75 s is over
 
 
+@pytest.mark.parametrize("of", [z + u, z * u])
+def test_a_bound_that_holds_a_part_of_it_does_not_hide_where_it_turns(of: Any) -> None:
+    """z falls at 1 a second to 0.2 and stays there; u falls at 0.25 till 1.3 s, and rises then."""
+    rate = Piecewise((-1, t / most < 1.3), (1, True)) / (4 * most)
+    law = fc.Source(
+        "Held", {x: 0, z: -1 / most, u: rate, W: fc.lowest(of, 4 * most, 2, name="A") / most},
+        {"rate": x}, lower={z: 0.2}, initial={x: 1e6, z: 1, u: 3, W: 1}, params={most: 1},
+        units={x: "bit/s", z: "1", u: "1", W: "1", most: "s"},
+    )  # fmt: skip
+    run = fc.simulate(fc.dumbbell([law], {"capacity": "2 Mbit/s"}, rtt="1 s"), 3, samples=3_001)
+    parts = run.Held_z.values[:, 0], run.Held_u.values[:, 0]
+    value = sum(parts) if of == z + u else parts[0] * parts[1]
+    found = kept(run.isel(flow=0), "Held", "A", 2, np.minimum, value)
+    wanted = np.array(sampled(run.time.values, value, 2.0, 2, np.minimum))
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+    assert wanted[-1] < value[-1] - 0.05
+
+
 def test_it_is_a_law_like_others() -> None:
     least = fc.Let(r"\mathrm{RTT}_{\min}", fc.lowest(RTT, over=10))
     law = fc.window("Shy", acked / w * (1 - (RTT - least) / most), params={most: 0.005},
@@ -196,5 +214,9 @@ def test_bad_options_are_refused() -> None:
         LawError, match="Bad: lowest cannot stand where x is told; in flow, outputs"
     ):
         fc.Source("Bad", {x: 0}, {"rate": x}, initial={x: fc.lowest(x, 1)}, units={x: "bit/s"})
+    for claim in (Eq(x, fc.lowest(x, 1)), fc.Steady(fc.lowest(x, 1) - x)):
+        with pytest.raises(LawError, match="lowest cannot stand where it rests is told"):
+            fc.Source("Bad", {x: 0}, {"rate": x}, initial={x: 1}, units={x: "bit/s"},
+                      claims={"it rests": claim})  # fmt: skip
     with pytest.raises(LawError, match="L: over of highest has e, e_b, which link laws"):
         fc.laws.extended(fc.DropTail, "L", out={"mark": fc.highest(y / c, fc.rounds(2), every=1)})

@@ -111,7 +111,7 @@ def multipliers(system: Ticking, period: float) -> tuple[NDArray[np.complex128],
     quickest = _quickest(system, 0.0)
     while nodes <= MOST and (best is None or nodes <= ENOUGH) and quickest < math.inf:
         grid = _Grid(system, period, order, nodes, RESOLVED / quickest if quickest else math.inf)
-        if grid.unknowns > LARGEST:
+        if max(grid.unknowns, grid.pieces) > LARGEST:
             break
         fine = grid.eigenvalues()
         if coarse is not None:
@@ -121,7 +121,7 @@ def multipliers(system: Ticking, period: float) -> tuple[NDArray[np.complex128],
             slowest = (
                 min(max(-math.log(max([LEAST, *abs(others)])), 0.0), -math.log(LEAST)) / period
             )
-            seen = grid.longest * _quickest(system, slowest) <= nodes / 2
+            seen = grid.length.max() * _quickest(system, slowest) <= nodes / 2
             if seen and (len(others) or len(known) == len(fine)):
                 near = np.abs(known) > 0.5 * np.abs(known[0])
                 best = known, max(ROUNDING, max(np.array(gaps)[near], default=0.0))
@@ -243,57 +243,41 @@ class _Grid:
     def __init__(
         self, system: Ticking, period: float, order: int, nodes: int, longest: float
     ) -> None:
-        self.system, self.period = system, period
+        self.system, self.period, self.nodes, self.n = system, period, nodes, len(system.A)
         rows = np.hstack([system.C, system.D])
-        own, self.signal = np.unique(rows, axis=0, return_inverse=True)
-        n = len(system.A)
-        self.C, self.D, self.signal = own[:, :n], own[:, n:], self.signal.reshape(-1)
-        self.node, self.weight, self.integral = _gauss(nodes)
+        own, signal = np.unique(rows, axis=0, return_inverse=True)
+        self.C, self.D, self.signal = own[:, : self.n], own[:, self.n :], signal.reshape(-1)
         instants = {0, *(at for at, _ in _breaks(system, period, order))}
         ends = np.append(SAME * period * np.array(sorted(instants)), period)
-        parts = np.maximum(np.ceil(np.diff(ends) / longest), 1)
-        if parts.sum() > LARGEST:
-            self.unknowns = int(parts.sum())
-            return
-        starts = np.concatenate(
-            [a + (b - a) * np.arange(n) / n for a, b, n in zip(ends, ends[1:], parts, strict=False)]
+        parts = np.ceil(np.diff(ends) / longest).clip(1, LARGEST + 1).astype(int)
+        gaps = zip(ends, ends[1:], parts, strict=False)
+        self.edges = np.append(
+            np.concatenate([np.linspace(*gap, endpoint=False) for gap in gaps]), period
         )
-        self.edges = np.append(starts, period)
-        self.longest = float(np.diff(self.edges).max())
-        self.pieces, self.nodes, self.n = len(starts), nodes, n
+        self.length = np.diff(self.edges)
+        self.pieces = len(self.length)
         # the past of each signal is heard from this piece on, that of whole periods
-        heard = np.array([max(system.delays[self.signal == s], default=0.0)
-                            for s in range(len(own))])  # fmt: skip
-        self.since = [self._piece(-t) // self.pieces * self.pieces for t in heard]
+        heard = (max(system.delays[self.signal == s], default=0.0) for s in range(len(own)))
+        self.since = [math.floor(SAME - t / period) * self.pieces for t in heard]
         self.oldest = min(self.since, default=0)
-        self.start = n - nodes * np.cumsum([0, *self.since])  # of each signal among the unknowns
+        # of each signal among the unknowns
+        self.start = self.n - nodes * np.cumsum([0, *self.since])
         self.unknowns = int(self.start[-1])
 
-    def _piece(self, time: float) -> int:
-        """The number of the piece that holds a time, at an edge the one that starts there; negative
-        in the past.
+    def _piece(self, time: Array) -> NDArray[np.intp]:
+        """The piece that holds each time of the period, at an edge the one that starts there."""
+        return np.searchsorted(self.edges[1:-1], time + 2 * SAME * self.period, side="right")
+
+    def _heard(self, times: Array) -> tuple[NDArray[np.intp], Array]:
+        """For each time and channel the piece that it hears, which is negative in the past, and the
+        weights of its nodes.
         """
-        turns = math.floor(time / self.period + SAME)
-        rest = time - turns * self.period
-        found = int(np.searchsorted(self.edges, rest + 2 * SAME * self.period, side="right")) - 1
-        return turns * self.pieces + min(max(found, 0), self.pieces - 1)
-
-    def _edge(self, piece: int) -> tuple[float, float]:
-        turns, own = divmod(piece, self.pieces)
-        start, end = self.edges[own : own + 2] + turns * self.period
-        return float(start), float(end - start)
-
-    def _heard(self, times: Array) -> list[list[tuple[int, Array]]]:
-        """For each time and channel the piece that it hears, and the weights of its nodes."""
-        found = []
-        for time in times:
-            row = []
-            for delay in self.system.delays:
-                piece = self._piece(time - delay)
-                start, length = self._edge(piece)
-                row.append((piece, _lagrange(self.node, (time - delay - start) / length)))
-            found.append(row)
-        return found
+        time = times[:, None] - self.system.delays
+        turns = np.floor(time / self.period + SAME).astype(int)
+        time = time - turns * self.period
+        piece = self._piece(time)
+        within = (time - self.edges[piece]) / self.length[piece]
+        return piece + turns * self.pieces, _polynomials(within, self.nodes)
 
     def monodromy(self) -> Array:
         """The map over one period, of (x, w at the nodes of the past)."""
@@ -359,34 +343,36 @@ class _Grid:
         """The ticks at the start of each piece, in their order."""
         found: dict[int, list[Update]] = {}
         for tick in self.system.updates:
-            for j in range(round(self.period / tick.period)):
-                time = (tick.first + j * tick.period) % self.period
-                found.setdefault(self._piece(time) % self.pieces, []).append(tick)
+            times = SAME * self.period * np.array(_instants(tick, self.period))
+            for piece in self._piece(times).tolist():
+                found.setdefault(piece, []).append(tick)
         return found
 
     def _jumped(self, x: Array, tick: Update, time: float) -> Array:
         new = tick.G @ x
-        for j, (piece, weight) in enumerate(self._heard(np.array([time]))[0]):
-            if tick.H[:, j].any():
-                value = weight @ self.values[piece - self.oldest, :, self.signal[j]]
-                new += np.outer(tick.H[:, j], value)
+        (piece,), (weight,) = self._heard(np.array([time]))
+        for j in np.flatnonzero(tick.H.any(axis=0)):
+            value = weight[j] @ self.values[piece[j] - self.oldest, :, self.signal[j]]
+            new += np.outer(tick.H[:, j], value)
         return new
 
     def _through(self, x: Array, p: int) -> Array:
         """The states at the end of a piece; its signals are stored."""
         A, B = self.system.A, self.system.B
         n, m, s, k = self.n, self.nodes, len(self.C), len(self.system.delays)
-        start, length = self._edge(p)
+        node, weight, integral, _ = _gauss(m)
+        length = self.length[p]
+        pieces, weights = self._heard(self.edges[p] + length * node)
         known = np.zeros((m, k, self.unknowns))
         within = np.zeros((m, k, m, s))  # of channels by what is not known yet
-        for i, row in enumerate(self._heard(start + length * self.node)):
-            for j, (piece, weight) in enumerate(row):
-                if piece == p:
-                    within[i, j, :, self.signal[j]] = weight
-                else:
-                    known[i, j] = weight @ self.values[piece - self.oldest, :, self.signal[j]]
+        for i, j in np.ndindex(m, k):
+            if pieces[i, j] == p:
+                within[i, j, :, self.signal[j]] = weights[i, j]
+            else:
+                past = self.values[pieces[i, j] - self.oldest, :, self.signal[j]]
+                known[i, j] = weights[i, j] @ past
         over = within.reshape(m * k, m * s)
-        area = length * self.integral
+        area = length * integral
         by_v, out_v = np.kron(area, B), np.kron(np.eye(m), self.D)
         own = np.block([
             [np.eye(m * n) - np.kron(area, A), -by_v @ over],
@@ -399,13 +385,13 @@ class _Grid:
         self.values[p - self.oldest] = signals.reshape(m, s, self.unknowns)
         heard = before + over @ signals
         slope = np.kron(np.eye(m), A) @ found[: m * n] + np.kron(np.eye(m), B) @ heard
-        return x + length * np.tensordot(self.weight, slope.reshape(m, n, self.unknowns), 1)
+        return x + length * np.tensordot(weight, slope.reshape(m, n, self.unknowns), 1)
 
 
 @lru_cache(maxsize=16)
-def _gauss(nodes: int) -> tuple[Array, Array, Array]:
-    """Gauss nodes in (0, 1), their weights, and the integral up to each of the polynomials that are
-    1 at one of them.
+def _gauss(nodes: int) -> tuple[Array, Array, Array, Array]:
+    """Gauss nodes in (0, 1) and their weights; the integral up to each of the polynomials that are
+    1 at one of them; and these in terms of Legendre's.
     """
     node, weight = np.polynomial.legendre.leggauss(nodes)
     degree = np.arange(nodes)
@@ -414,21 +400,10 @@ def _gauss(nodes: int) -> tuple[Array, Array, Array]:
     area = np.empty((nodes, nodes))  # of each Legendre polynomial from -1
     area[:, 0] = node + 1
     area[:, 1:] = (values[:, 2:] - values[:, : nodes - 1]) / (2 * degree[1:] + 1)
-    return (node + 1) / 2, weight / 2, area @ by_value / 2
+    return (node + 1) / 2, weight / 2, area @ by_value / 2, by_value
 
 
-def _lagrange(node: Array, at: float) -> Array:
-    """The weights of values at nodes for the value of their polynomial at a place."""
-    gap = at - node
-    if np.any(np.abs(gap) < 1e-14):
-        return (np.abs(gap) < 1e-14).astype(float)
-    share = _barycentric(len(node)) / gap
-    return np.asarray(share / share.sum())
-
-
-@lru_cache(maxsize=16)
-def _barycentric(nodes: int) -> Array:
-    node = _gauss(nodes)[0]
-    gaps = 4 * (node[:, None] - node)
-    np.fill_diagonal(gaps, 1.0)
-    return np.asarray(1 / gaps.prod(axis=1))
+def _polynomials(at: Array, nodes: int) -> Array:
+    """The polynomials that are 1 at one of the nodes, at places of (0, 1)."""
+    values = np.polynomial.legendre.legvander(2 * at - 1, nodes - 1)
+    return np.asarray(values @ _gauss(nodes)[-1])
