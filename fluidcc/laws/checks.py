@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -535,6 +535,13 @@ def _dim_of(law: Any, s: Any, text: Any) -> Dim:
         ) from None
 
 
+def dimensions(law: Any, units: Mapping[Symbol, str], past: Iterable[Any]) -> dict[Symbol, Dim]:
+    """Return those of what a law is made of: its signals, what has these units, and some pasts."""
+    units = {**{s: SIGNAL_UNITS[s] for s in law.inputs}, **units}
+    units |= {one: units[one.of] for one in past if one.of in units}
+    return {s: dim_of_text(text) for s, text in units.items()}
+
+
 def _check_units(law: Any) -> None:
     for role, names in (("state", law.flow), ("parameter", law.params)):
         for s in names:
@@ -549,9 +556,7 @@ def _check_units(law: Any) -> None:
                 f"{law.name}: units names {shown(s)}, which is neither a state nor a parameter; "
                 f"drop it"
             )
-    units = {**{s: SIGNAL_UNITS[s] for s in law.inputs}, **law.units}
-    units |= {one: units[one.of] for one in pasts(law)}
-    dims = {s: dim_of_text(text) for s, text in units.items()}
+    dims = dimensions(law, law.units, pasts(law))
     for relation in law.where:
         _check_comparison(law, "where", relation, dims)
     initial = ((f"the initial value of {plain(z)}", f, (z,)) for z, f in law.initial.items())

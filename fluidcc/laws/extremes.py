@@ -35,12 +35,11 @@ from sympy.core.symbol import Str
 
 from fluidcc.base.arguments import explained, shown, whole
 from fluidcc.base.errors import LawError
-from fluidcc.laws.checks import Dim, base_unit, dim_of_text, explain, measure, same
+from fluidcc.laws.checks import Dim, base_unit, dimensions, explain, measure, same
 from fluidcc.laws.parts import Frozen, Jump, Tick
 from fluidcc.laws.past import agos
 from fluidcc.symbols import (
     RTT,
-    SIGNAL_UNITS,
     Let,
     change,
     e,
@@ -75,13 +74,11 @@ class Extreme(Expr):
         made: Extreme = Expr.__new__(cls, of, over, Integer(blocks), every, Str(str(name)))
         return made
 
-    def _eval_is_positive(self) -> bool | None:
-        found: bool | None = self.args[0].is_positive
-        return found
+    def _eval_is_positive(self) -> Any:
+        return self.args[0].is_positive
 
-    def _eval_is_nonnegative(self) -> bool | None:
-        found: bool | None = self.args[0].is_nonnegative
-        return found
+    def _eval_is_nonnegative(self) -> Any:
+        return self.args[0].is_nonnegative
 
     def _eval_is_extended_real(self) -> bool:
         return True
@@ -300,8 +297,8 @@ def _made(law: Any, parts: Parts, one: Extreme) -> Parts:
         # What it was before the law's own jumps and ticks, and where it turns back.
         kept = {states[0]: one.pick(of, states[0])}
         moving = symbols_of(of)
-        jumps = [_with(j, "reset", kept) if moving & {*j.reset} else j for j in jumps]
-        ticks = [_with(k, "update", kept) if moving & {*k.update} else k for k in ticks]
+        jumps = [replace(j, reset=kept | j.reset) if moving & {*j.reset} else j for j in jumps]
+        ticks = [replace(k, update=kept | k.update) if moving & {*k.update} else k for k in ticks]
         jumps += _turns(one, states[0], _slope(law, flow, one), block)
     elif every != block:
         _add(ticks, every, {states[0]: one.pick(of, states[0])})
@@ -338,10 +335,6 @@ def _states(law: Any, parts: Parts, one: Extreme) -> list[Symbol]:
         f"{law.name}: {word} is called {given!r}, as a state, parameter or signal of it is; give "
         "it another name"
     )
-
-
-def _with(event: Any, what: str, more: dict[Symbol, Expr]) -> Any:
-    return replace(event, **{what: {**more, **getattr(event, what)}})
 
 
 def _add(ticks: list[Tick], every: Expr, update: dict[Symbol, Expr]) -> None:
@@ -384,16 +377,10 @@ def _slope(law: Any, flow: dict[Symbol, Expr], one: Extreme) -> Expr:
     return sum((diff(f, z) * moving[z] for z in of_it), Integer(0))
 
 
-def _dims(law: Any, parts: Parts, of: Expr) -> dict[Symbol, Dim]:
-    units = {**{s: SIGNAL_UNITS[s] for s in law.inputs}, **parts["units"]}
-    units |= {one: units[one.of] for one in agos([of]) if one.of in units}
-    return {s: dim_of_text(text) for s, text in units.items()}
-
-
 def _unit(law: Any, parts: Parts, one: Extreme) -> str:
     """The unit of an extreme, where its symbols have one: else the law is refused for these."""
     of, over, _, every, _ = one.args
-    dims = _dims(law, parts, of)
+    dims = dimensions(law, parts["units"], agos([of]))
     word = type(one).__name__.lower()
     for what, f in (("over", over), ("every", every)):
         f = unfold(f)

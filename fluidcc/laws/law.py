@@ -11,7 +11,7 @@ import difflib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -216,10 +216,7 @@ class Law(metaclass=_EqualIsSame):
         """Take parameters, which do not change, for their past."""
         if not agos(f for _, f in self.expressions()):
             return
-
-        def known(f: Any) -> Any:
-            return known_past(f, self.params)
-
+        known = partial(known_past, params=self.params)
         for name in ("flow", "out"):
             keep(name, Frozen({k: known(f) for k, f in getattr(self, name).items()}))
         keep("jumps", tuple(j.rewritten(known) for j in self.jumps))
@@ -280,11 +277,11 @@ class Law(metaclass=_EqualIsSame):
         ----------
         name : str
         """
-        for s, value in self.params.items():
-            if isinstance(name, str) and plain(s) == name:
-                return float(value)
-        known = ", ".join(map(plain, self.params)) or "none"
-        raise LawError(f"{self.name} has no parameter {shown(name)}: it has {known}")
+        values = {plain(s): value for s, value in self.params.items()}
+        if not isinstance(name, str) or name not in values:
+            known = ", ".join(values) or "none"
+            raise LawError(f"{self.name} has no parameter {shown(name)}: it has {known}")
+        return float(values[name])
 
     @explained
     def averaged(

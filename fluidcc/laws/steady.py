@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from sympy import (
     Expr,
     Integer,
-    N,
-    Rational,
     Symbol,
     cancel,
     together,
@@ -26,7 +24,7 @@ from sympy import (
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.law import L, Law, Source
 from fluidcc.laws.parts import Structure, per_structure, used
-from fluidcc.laws.past import at_rest, pasts, running
+from fluidcc.laws.past import at_rest, pasts, running, vanishes
 from fluidcc.symbols import (
     OF_FLOWS,
     RATIOS,
@@ -96,28 +94,19 @@ def _account(flow: Expr, rate: Expr, running: dict[Any, Any], states: Any) -> Ac
     data: Expr = Integer(0)
     if x_tau in flow.free_symbols:
         gap, back = (flow - rate / packet).subs(running), x_tau / (1 + edot)
-        if not _vanishes(gap + back / packet - (gap + back / packet).subs(x_tau, 1)):
+        if not vanishes(gap + back / packet - (gap + back / packet).subs(x_tau, 1)):
             return None
         data, flow = 1 / packet, (gap + back / packet).subs(x_tau, 1)
     flow = flow.subs(running)
-    if _vanishes(flow):
+    if vanishes(flow):
         return Account(Integer(0), data) if data != 0 else None
     share = flow * (1 + edot) / edot
     if any(
-        not _vanishes(share - share.subs(s, 1)) for s in share.free_symbols & (signals | {*states})
+        not vanishes(share - share.subs(s, 1)) for s in share.free_symbols & (signals | {*states})
     ):
         return None  # at once: to bring it into a plain form takes ten times as long
     delay = cancel(together(share))
     return None if delay.free_symbols & (signals | {*states}) else Account(delay, data)
-
-
-def _vanishes(f: Expr) -> bool:
-    """Return whether an expression is zero at some points, to forty digits."""
-    symbols = sorted(f.free_symbols, key=str)
-    points = (
-        {s: Rational(17 + 7 * k + 5 * n, 11 + k) for n, s in enumerate(symbols)} for k in range(3)
-    )
-    return all(abs(N(f.subs(point), 40)) < 1e-30 for point in points)
 
 
 def levels(law: Law) -> dict[Level, Symbol]:
