@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.base.arguments import numbers, shown
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.progress import Progress
+from fluidcc.numerics.linear.collocation import gauss, interpolation, legendre
 from fluidcc.numerics.linear.pencil import in_own_units
 from fluidcc.numerics.linear.wiring import Blocks, block_of, entries_of, spectral_radius
 
@@ -105,17 +106,9 @@ ROUNDS, SETTLED = 60, 1e-15
 SMOOTH = 1e-13
 """The same of the last coefficients of its polynomial on a piece that has grown."""
 
-_X, _W = np.polynomial.legendre.leggauss(NODES)
-_X = 0.5 * (_X + 1)
-_BARY = np.array([1 / np.prod([x - y for y in _X if y != x]) for x in _X])
-_P = np.polynomial.legendre.legvander(2 * _X - 1, NODES)  # Legendre polynomials at the nodes
-# of the interpolant from 0 to each node: the coefficients by quadrature, each integrated exactly
-_INTEGRAL = (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T
-_INTEGRAL += (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
-_INTEGRAL *= 0.25 * _W
-_FULL = 0.5 * _W
+_NODE, _WEIGHT, _INTEGRAL = gauss(NODES)
 _SLOPE = np.asarray(np.linalg.inv(_INTEGRAL), np.float64)
-_LAST = (0.5 * _W[:, None] * _P[:, NODES - 2 : NODES] * (2 * np.arange(NODES - 2, NODES) + 1)).T
+_LAST = legendre(NODES)[-2:]
 
 
 class Drive(NamedTuple):
@@ -247,7 +240,7 @@ class _Run:
         self.end = kink if parts <= 1 else self.begin + (kink - self.begin) / parts
         self.mesh[self.index + 1], self.z[self.index] = self.end, 0.0
         h, m = self.end - self.begin, b.ports[0]
-        times, grown = self.begin + h * _X, h > self.base * (1 + 1e-6)
+        times, grown = self.begin + h * _NODE, h > self.base * (1 + 1e-6)
         places, u = self._places(times), self.drive.inputs(times)
         inside = bool((times[-1] - b.delays > self.begin).any())
         x, late = np.broadcast_to(self.x, (NODES, *self.x.shape)), self._late(*places)
@@ -277,7 +270,7 @@ class _Run:
             if (np.abs(ends) > SMOOTH * size).any():
                 return False
         self.size, self.nodes = size, (x, slope, u, late)
-        self.x = self.x + h * _times(_FULL[None], slope)[0]
+        self.x = self.x + h * _times(_WEIGHT, slope)
         return True
 
     def _sizes(self, x: Floats, u: Floats, v: Floats) -> Floats:
@@ -308,7 +301,7 @@ class _Run:
             y = b.C[:p] @ slope + b.D[:p, m:] @ late[..., c:]
         else:
             y = b.C[:p] @ x + b.D[:p, :m] @ u + b.D[:p, m:] @ late
-        weight = _interpolation((t - self.begin) / (self.end - self.begin))
+        weight = interpolation((t - self.begin) / (self.end - self.begin), NODES)
         return np.einsum("tj,jpm->pmt", weight, y)
 
     def _places(self, t: Floats) -> tuple[NDArray[np.int64], Floats]:
@@ -318,9 +311,8 @@ class _Run:
         piece = np.clip(piece, 0, self.index)
         begin = self.mesh[piece]
         inside = np.where(past > 0, (past - begin) / (self.mesh[piece + 1] - begin), 0.0)
-        weight = _interpolation(inside.ravel())
-        weight[past.ravel() <= 0] = 0.0
-        return piece, weight.reshape(*past.shape, 1, NODES)
+        weight = np.where((past > 0)[..., None], interpolation(inside, NODES), 0.0)
+        return piece, weight[:, :, None]
 
     def _late(self, piece: NDArray[np.int64], weight: Floats) -> Floats:
         """Channel outputs there, and their derivatives: (nodes, channels, responses)."""
@@ -339,15 +331,6 @@ def _solved(start: Floats, h: float, A: Floats, forced: Floats) -> Floats:
     right = start + _times(h * _INTEGRAL, forced)
     whole = np.eye(NODES * n) - np.kron(h * _INTEGRAL, A)
     return np.asarray(np.linalg.solve(whole, right.reshape(-1, c)).reshape(-1, n, c))
-
-
-def _interpolation(x: Floats) -> Floats:
-    """Weights of the node values at x in [0, 1]."""
-    gap = x[:, None] - _X
-    hit = gap == 0
-    weight = _BARY / np.where(hit, 1.0, gap)
-    weight = np.where(hit.any(axis=1, keepdims=True), hit.astype(float), weight)
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
 def _rate(block: Blocks) -> float:

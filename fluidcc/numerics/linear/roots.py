@@ -350,11 +350,6 @@ class RootSearch:
         peak = np.flatnonzero((pace[1:-1] > pace[:-2]) & (pace[1:-1] >= pace[2:])) + 1
         return omega[peak[np.argsort(-pace[peak])][: PEAKS * self.effort]]
 
-    def _take(self, upper: Complex) -> None:
-        """These and no others, each simple."""
-        upper = upper[np.abs(upper) > self.least]
-        self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
-
     def add(self, guesses: Complex) -> None:
         """Polish guesses and merge them with what is known."""
         if not len(guesses):
@@ -412,7 +407,8 @@ class RootSearch:
         )
         if not np.abs(ratio / ratio[0] - 1).max() < 1e-7:
             return False
-        self._take(every[:n][every[:n].imag >= 0])
+        every = every[:n][(every[:n].imag >= 0) & (np.abs(every[:n]) > self.least)]
+        self.roots, self.times = every[np.argsort(-every.real)], np.ones(len(every), np.int64)
         return True
 
     def known(self) -> Complex:

@@ -13,13 +13,13 @@ import heapq
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import Undecided, Unsupported
+from fluidcc.numerics.linear.collocation import gauss, interpolation
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.roots import Searches
 
@@ -277,7 +277,7 @@ class _Grid:
         time = time - turns * self.period
         piece = self._piece(time)
         within = (time - self.edges[piece]) / self.length[piece]
-        return piece + turns * self.pieces, _polynomials(within, self.nodes)
+        return piece + turns * self.pieces, interpolation(within, self.nodes)
 
     def monodromy(self) -> Array:
         """The map over one period, of (x, w at the nodes of the past)."""
@@ -360,7 +360,7 @@ class _Grid:
         """The states at the end of a piece; its signals are stored."""
         A, B = self.system.A, self.system.B
         n, m, s, k = self.n, self.nodes, len(self.C), len(self.system.delays)
-        node, weight, integral, _ = _gauss(m)
+        node, weight, integral = gauss(m)
         length = self.length[p]
         pieces, weights = self._heard(self.edges[p] + length * node)
         known = np.zeros((m, k, self.unknowns))
@@ -386,24 +386,3 @@ class _Grid:
         heard = before + over @ signals
         slope = np.kron(np.eye(m), A) @ found[: m * n] + np.kron(np.eye(m), B) @ heard
         return x + length * np.tensordot(weight, slope.reshape(m, n, self.unknowns), 1)
-
-
-@lru_cache(maxsize=16)
-def _gauss(nodes: int) -> tuple[Array, Array, Array, Array]:
-    """Gauss nodes in (0, 1) and their weights; the integral up to each of the polynomials that are
-    1 at one of them; and these in terms of Legendre's.
-    """
-    node, weight = np.polynomial.legendre.leggauss(nodes)
-    degree = np.arange(nodes)
-    values = np.polynomial.legendre.legvander(node, nodes)
-    by_value = (values[:, :nodes] * weight[:, None]).T * (degree + 0.5)[:, None]
-    area = np.empty((nodes, nodes))  # of each Legendre polynomial from -1
-    area[:, 0] = node + 1
-    area[:, 1:] = (values[:, 2:] - values[:, : nodes - 1]) / (2 * degree[1:] + 1)
-    return (node + 1) / 2, weight / 2, area @ by_value / 2, by_value
-
-
-def _polynomials(at: Array, nodes: int) -> Array:
-    """The polynomials that are 1 at one of the nodes, at places of (0, 1)."""
-    values = np.polynomial.legendre.legvander(2 * at - 1, nodes - 1)
-    return np.asarray(values @ _gauss(nodes)[-1])
