@@ -24,7 +24,8 @@ from fluidcc.analysis.change import (
     root_slopes,
     same_queues,
 )
-from fluidcc.analysis.point import OperatingPoint, at_numbers, operating_point
+from fluidcc.analysis.operating import at_numbers, operating_point
+from fluidcc.analysis.point import OperatingPoint
 from fluidcc.base.arguments import explained, explained_class, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput
 from fluidcc.base.progress import BARE, Progress

@@ -22,7 +22,8 @@ from fluidcc.analysis.modes import (
     runs_on,
     without_zeros,
 )
-from fluidcc.analysis.point import BUSY, FULL, PASS, Lags, OperatingPoint, at_numbers
+from fluidcc.analysis.operating import at_numbers
+from fluidcc.analysis.point import BUSY, FULL, PASS, Lags, OperatingPoint
 from fluidcc.analysis.wiring import Matrices, deviations, wire
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import FluidccError, InvalidInput, NoBoundary, UnknownName

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.modes import FreeDirection, left_out, on_both_sides, resting_point
-from fluidcc.analysis.point import Lags, OperatingPoint
+from fluidcc.analysis.point import Lags, OperatingPoint, copies
 from fluidcc.analysis.wiring import Matrices, as_one, cut, deviations, return_ratios, wire
 from fluidcc.base.arguments import choice, explained, explained_class, whole
 from fluidcc.base.errors import InvalidInput, gathered
 from fluidcc.laws.steady import levels
 from fluidcc.network.network import require_network
-from fluidcc.numerics.linear.count import RootCount
+from fluidcc.numerics.linear.count import RootCount, counted
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import Closed
 from fluidcc.numerics.linear.roots import Searches
@@ -160,11 +160,6 @@ class LinearNetwork(DelayLTI):
         }
 
 
-def copies(point: OperatingPoint) -> dict[str, int]:
-    """How often the roots of each part are those of the network: of the loop and of differences."""
-    return {"": 1, **{f.label: f.count - 1 for f in point.classes}}
-
-
 class Counts(NamedTuple):
     """The roots of a network's closed loop, and of the differences among identical flows.
 
@@ -191,10 +186,10 @@ class Counts(NamedTuple):
         """Count, with the matrices of the closed loop if they are known."""
         closed = LinearNetwork.of(point, wire(point) if joined is None else joined, "closed")
         parts = {"": closed, **closed.deviations()}
-        zeros = {name: system.count_unstable() for name, system in parts.items()}
+        zeros = {name: counted(system._search) for name, system in parts.items()}
         own = zeros[""]
         for one in on_both_sides(point):  # what the error of the equilibrium leaves open is at zero
-            other = LinearNetwork.of(one, wire(one)).count_unstable()
+            other = counted(LinearNetwork.of(one, wire(one))._search)
             most = max(c.unstable + c.at_zero for c in (zeros[""], other))
             least = min(zeros[""].unstable, other.unstable)
             zeros[""] = replace(own, unstable=least, at_zero=most - least)

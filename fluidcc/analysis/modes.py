@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.operating import operating_point
 from fluidcc.analysis.point import (
     BUSY,
     LISTS,
@@ -20,7 +21,6 @@ from fluidcc.analysis.point import (
     flows_of,
     link_outputs,
     links_of,
-    operating_point,
     own_states,
     with_alone,
 )

@@ -27,7 +27,8 @@ from fluidcc.analysis.modes import (
     polish,
     without_zeros,
 )
-from fluidcc.analysis.point import BUSY, FULL, OperatingPoint, at_numbers, link_outputs, with_alone
+from fluidcc.analysis.operating import at_numbers, static_windows
+from fluidcc.analysis.point import BUSY, FULL, OperatingPoint, link_outputs, with_alone
 from fluidcc.analysis.wiring import apart, as_one, cut, has_loop, return_ratios, wire
 from fluidcc.base import above
 from fluidcc.base.arguments import choice, explained_class, number, shown, whole
@@ -36,7 +37,7 @@ from fluidcc.base.pictures import image
 from fluidcc.base.progress import Progress
 from fluidcc.base.tables import in_columns, in_html, in_lines
 from fluidcc.network.patterns import near
-from fluidcc.numerics.linear.margins import Margins, in_words
+from fluidcc.numerics.linear.margins import EigenLoci, Margins, eigenloci, in_words
 from fluidcc.numerics.linear.margins import margins as margins_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from fluidcc.analysis.modes import FreeDirection
     from fluidcc.equilibria.result import Equilibrium
     from fluidcc.numerics.certify import Certificate
-    from fluidcc.numerics.linear.margins import EigenLoci
 
 MARGINS = {
     "gain_margin": ("gain", "1"), "phase_margin": ("phase", "deg"), "delay_margin": ("delay", "s"),
@@ -348,29 +348,6 @@ def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
 # --- `StabilityReport` ----------------------------------------------------------------------------
 
 
-def static_windows(point: OperatingPoint) -> tuple[str, ...]:
-    """What to say of flows that send their window over the round trip to a queue that marks or
-    drops early.
-    """
-    early = [bool({"mark", "drop"} & link.law.out.keys()) for link in point.links]
-    found = [
-        f for f in point.classes
-        if any(early[l] and point.mode[l] == BUSY for l in f.route)
-        and f.spec.law.static_window is not None
-    ]  # fmt: skip
-    if not found:
-        return ()
-    return (
-        f"flow {found[0].names[0]!r} ({found[0].spec.law.name}) sends its window over the round "
-        "trip that it hears of, W/RTT, where TCP is clocked by acknowledgements: over a queue "
-        "that marks or drops early the verdict and the margins are those of the law, not of TCP "
-        "(of 60 flows of StaticReno at 3750 packets/s and 0.246 s the critical gain is 6.65e-5 a "
-        "packet; 1.82e-4 in Misra, Gong and Towsley's model with state-dependent round trips, "
-        "and 2.3e-4 with a clock of acknowledgements); take a law that has one, such as "
-        "fluidcc.Reno, or one of fluidcc.window",
-    )
-
-
 @explained_class
 @dataclass(frozen=True, eq=False)
 class StabilityReport:
@@ -555,8 +532,6 @@ class StabilityReport:
             If `low` or `high` is no positive number, there is no range between them, or `points` is
             not from 2 to 1,000,000.
         """
-        from fluidcc.numerics.linear.margins import eigenloci
-
         at = self.broken_at if at is None else at
         choice(at, "at", tuple(dict.fromkeys(("flows", "links", self.broken_at))))
         right = "a positive frequency in rad/s"

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.linearize import Counts
 from fluidcc.analysis.modes import resting_point
-from fluidcc.analysis.point import BUSY, OperatingPoint, flows_of, links_of, operating_point
+from fluidcc.analysis.operating import operating_point
+from fluidcc.analysis.point import BUSY, OperatingPoint, flows_of, links_of
 from fluidcc.analysis.wiring import Matrices, all_states, deviations, sources, wire
 from fluidcc.base.arguments import choice, explained
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported, gathered

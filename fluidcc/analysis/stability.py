@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.linearize import Counts, LinearNetwork, copies
+from fluidcc.analysis.linearize import Counts, LinearNetwork
 from fluidcc.analysis.modes import DOUBTFUL, resting_point
-from fluidcc.analysis.point import OperatingPoint, operating_points
-from fluidcc.analysis.report import MARGINS, StabilityReport, static_windows
+from fluidcc.analysis.operating import operating_points, static_windows
+from fluidcc.analysis.point import OperatingPoint, copies
+from fluidcc.analysis.report import MARGINS, StabilityReport
 from fluidcc.analysis.wiring import (
     Matrices,
     as_one,
@@ -29,7 +30,7 @@ from fluidcc.analysis.wiring import (
 from fluidcc.base.arguments import explained, flag, whole
 from fluidcc.base.errors import FluidccError, gathered, warn
 from fluidcc.network.network import require_network
-from fluidcc.numerics.linear.count import counts_of_stack, right_of_stack
+from fluidcc.numerics.linear.count import counted, counts_of_stack, right_of_stack
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.roots import rightmost_of_stack
 
@@ -116,7 +117,7 @@ def stability(
     times, unstable = counts.times, counts.unstable
     by_contour = sum(times[n] * c.by_contour for n, c in counts.zeros.items())
     open_unstable = sum(
-        times[name] * LinearNetwork.of(point, own).count_unstable().unstable
+        times[name] * counted(LinearNetwork.of(point, own)._search).unstable
         for name, own in parts.items()
     )
     stable = unstable == 0 == counts.on_axis

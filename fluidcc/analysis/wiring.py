@@ -625,18 +625,17 @@ def _with_delay(m: Matrices, point: OperatingPoint) -> None:
 
 def has_loop(m: Matrices) -> bool:
     """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
-    of = m.entries
-    arrow, size = (of.value != 0).any(axis=0), of.n + of.k
+    of, size = m.entries, m.entries.n + m.entries.k
+    arrow = (of.value != 0).any(axis=0)
     row, column = of.row[arrow], of.column[arrow]
-    port = np.arange(size + of.m) >= size
-    reach, fresh = np.zeros_like(port), port[column]
-    while fresh.any():
-        before = reach.sum()
-        reach[row[fresh]] = True
-        if reach.sum() == before:
-            break
-        fresh = reach[column] & ~port[column]
-    return bool(reach[port].any())
+    reached = np.arange(size + of.m) >= size
+    while True:
+        heard = row[reached[column]]
+        if (heard >= size).any():
+            return True
+        if reached[heard].all():
+            return False
+        reached[heard] = True
 
 
 def deviations(

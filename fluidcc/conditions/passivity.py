@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fluidcc.analysis.point import OperatingPoint, operating_point
+from fluidcc.analysis.operating import operating_point
+from fluidcc.analysis.point import OperatingPoint
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.tables import InTable, in_html
 from fluidcc.conditions.local import LocalLoop, local_loop

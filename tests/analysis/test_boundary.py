@@ -13,7 +13,7 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc.analysis.boundary import onset
 from fluidcc.analysis.change import abscissa
-from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.operating import operating_point
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.symbols import x_tau
 from tests.analysis import networks

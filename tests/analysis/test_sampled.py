@@ -187,7 +187,9 @@ total, seen = nonnegative("s v")
 
 def _late(lag: float, how: str = "delay", delay: float = 0.13, every: Any = T) -> fc.Source:
     """A rate that is set by what it was and heard some time ago."""
-    back, more, slow, ticks = x - (x - far) / 2, {}, far * gain, []
+    more: dict[Any, Any] = {}
+    ticks: tuple[fc.Tick, ...] = ()
+    back, slow = x - (x - far) / 2, far * gain
     new = back + slow * (aim - fc.ago(e, late))
     if how == "own":
         new = back + slow * (aim - e) - 0.4 * (x - fc.ago(x, late))
@@ -197,19 +199,19 @@ def _late(lag: float, how: str = "delay", delay: float = 0.13, every: Any = T) -
         new = back + slow * (aim - e) - 0.4 * (x - fc.ago(x, late * far / x))
     elif how == "mean":
         more, new = {total: fc.ago(e, late)}, back + slow * (aim - total / T)
-        ticks = [fc.Tick(T, {total: 0})]
+        ticks = (fc.Tick(T, {total: 0}),)
     elif how == "sum":
         more, new = {total: e}, back + slow * (aim - fc.ago(total, late) / T)
-        ticks = [fc.Tick(T, {total: 0})]
+        ticks = (fc.Tick(T, {total: 0}),)
     elif how == "apart":
         more, new = {seen: 0}, back + slow * (aim - fc.ago(seen, late))
-        ticks = [fc.Tick(T, {seen: e}, T / 3)]
+        ticks = (fc.Tick(T, {seen: e}, T / 3),)
     units = {x: "bit/s", gain: "1/s", T: "s", late: "s", aim: "s", far: "bit/s"}
     units |= dict.fromkeys(more, "s^2" if total in more else "s")
     return fc.Source("Late", {x: 0, **more}, {"rate": x}, units=units, lower={x: 0},
                      params={gain: 0.6, T: 0.1, late: lag, aim: delay, far: 1e6},
                      initial={x: 1e6, **dict.fromkeys(more, 0)},
-                     ticks=[fc.Tick(every, {x: new}), *ticks])  # fmt: skip
+                     ticks=(fc.Tick(every, {x: new}), *ticks))  # fmt: skip
 
 
 def _late_net(law: fc.Source) -> fc.Network:

@@ -8,7 +8,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.operating import operating_point
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.conditions.local import local_loop
 from fluidcc.conditions.sufficient import (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fluidcc as fc
-from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.operating import operating_point
 from fluidcc.analysis.wiring import HEARD, sources
 from fluidcc.conditions.local import local_loop
 from fluidcc.laws.sampled import standing

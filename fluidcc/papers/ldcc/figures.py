@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sympy import lambdify
 
-from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.operating import operating_point
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.base.colours import RED
 from fluidcc.conditions.local import local_loop

@@ -10,7 +10,8 @@ from sympy import Eq, I, Symbol, conjugate, diff, exp, eye, factor, lambdify, si
 
 from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.point import BUSY, FULL, operating_point
+from fluidcc.analysis.operating import operating_point
+from fluidcc.analysis.point import BUSY, FULL
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.stability import stability
 from fluidcc.conditions.local import local_loop

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Expr, Symbol, diff, exp, lambdify, sqrt
 
-from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.operating import operating_point
 from fluidcc.base.errors import InvalidInput, Undecided
 from fluidcc.conditions.local import LocalLoop, local_loop
 from fluidcc.conditions.sufficient import Conditions, crossings, passes, sufficient_conditions
