@@ -554,11 +554,7 @@ class DelayLTI:
             other = number(other, "the factor") * np.eye(self.n_outputs)
         return _lifted(other, (0, self.n_outputs)) * self
 
-    def __matmul__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
-        return self * other
-
-    def __rmatmul__(self, other: ArrayLike) -> DelayLTI:
-        return other * self
+    __matmul__, __rmatmul__ = __mul__, __rmul__
 
     def __pow__(self, times: int) -> DelayLTI:
         return reduce(mul, [self] * whole(times, "the power of a block", least=1, most=100))
@@ -566,11 +562,10 @@ class DelayLTI:
     def __add__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
         return self._plus(other, 1.0)
 
+    __radd__ = __add__
+
     def __sub__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
         return self._plus(other, -1.0)
-
-    def __radd__(self, other: ArrayLike) -> DelayLTI:
-        return self + other
 
     def __rsub__(self, other: ArrayLike) -> DelayLTI:
         return -self + other
