@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from sympy import Eq, Max, expand, solve, sqrt
 
 from fluidcc.cycles.orbit import limit_cycle
-from fluidcc.links import StepMark
+from fluidcc.equilibria.equilibrium import equilibrium
+from fluidcc.links import PI2, RampMark, StepMark
 from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.model import Found, compared, differs_if, proof, proved, reproduced_if
 from fluidcc.papers.printed import falling, named, off
-from fluidcc.sources import DCTCP, Prague
+from fluidcc.sources import DCTCP, CUBICFluid, Prague
 from fluidcc.sources.dctcp import alpha as estimate
 from fluidcc.sources.prague import T_min
 from fluidcc.sources.windows import w
@@ -80,3 +83,24 @@ def independent_of_round_trips() -> Found:
 def scalable_rate() -> Found:
     found = brentq(lambda u: u * (1 - np.exp(-u)) - 2, 1, 4)
     return differs_if(round(found, 1) != 2.0, rare=found)
+
+
+def prague_round_trips() -> Found:
+    """The ratio of rates of two flows: Prague over a ramp of marks, CUBIC over PI2."""
+    ramp = RampMark(K_min="0.475 ms", K_max="0.95 ms", p_max=1)
+    found = {
+        law: [_ratio(law, link, pair) for pair in ((0.01, 0.16), (0.005, 0.02))]
+        for law, link in ((Prague, ramp), (CUBICFluid, PI2))
+    }
+    (long, short), (cubic, short_cubic) = found[Prague], found[CUBICFluid]
+    return differs_if(
+        long > cubic and short < short_cubic,
+        long=long, short=short, cubic=cubic, short_cubic=short_cubic,
+    )  # fmt: skip
+
+
+def _ratio(law: Any, link: Any, trips: tuple[float, float]) -> float:
+    rates = equilibrium(
+        dumbbell([law] * 2, {"law": link, "capacity": 100e6, "buffer": "1 s"}, rtt=trips)
+    ).rate.values
+    return float(rates[0] / rates[1])

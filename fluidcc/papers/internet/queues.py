@@ -1,20 +1,31 @@
-"""Queues that mark: PI2 (RFC 9332), PIE (RFC 8033), CoDel (RFC 8289), and the static link."""
+"""Queues that mark: PI2 (RFC 9332), PIE (RFC 8033), CoDel (RFC 8289), the static link, and RCP."""
 
 from __future__ import annotations
 
 from math import log, log10, sqrt
 from typing import Any
 
-from sympy import Eq, exp, integrate, symbols
+from sympy import Eq, Rational, atan, exp, integrate, pi, symbols
+from sympy import sqrt as root
 
 from fluidcc.analysis.stability import stability
 from fluidcc.formulas.response import square_root_window
-from fluidcc.links import PI2, PIE
+from fluidcc.links import PI2, PIE, CoDel, RCPLink
 from fluidcc.links.pie import DIVISORS
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.model import Found, compared, differs_if, proof, proved, refuted_if
-from fluidcc.papers.printed import agrees
-from fluidcc.sources import Reno
+from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.papers.model import (
+    Found,
+    compared,
+    differs_if,
+    proof,
+    proved,
+    refuted_if,
+    reproduced_if,
+)
+from fluidcc.papers.printed import agrees, named
+from fluidcc.simulation.simulate import simulate
+from fluidcc.sources import CUBIC, Reno
 from fluidcc.symbols import positive
 
 alpha, beta, T, f, W = positive("alpha beta T f W")
@@ -125,6 +136,21 @@ def close_to_full() -> Found:
     return refuted_if(ten < 0.9, five=five, ten=ten)
 
 
+def interval() -> Found:
+    """Four flows of CUBIC over 20 Mbit/s, losses at random."""
+    trips = (0.01, 0.03, 0.1, 0.3, 1.0)
+    parts = [_used(trip) for trip in trips]
+    return differs_if(min(parts[:4]) > 0.9 and parts[4] < 0.8, named("{:g} s", trips, parts))
+
+
+def _used(trip: float) -> float:
+    """The part of the link that is used."""
+    link = {"law": CoDel, "capacity": 20e6, "buffer": "2000 packets"}
+    net, until = dumbbell([CUBIC] * 4, link, rtt=trip), max(60, 300 * trip)
+    run = simulate(net, until, losses="random", seed=1, samples=8001)
+    return float(run.utilisation.sel(time=slice(until / 2, None)).mean())
+
+
 # --- a static link --------------------------------------------------------------------------------
 
 
@@ -134,3 +160,26 @@ def static_link() -> Found:
     X = z * C * Q * exp(z * tau)  # what the queue integrates
     sent = z * w + exp(-z * R) * X - C * z * exp(-z * (R - tau)) * Q
     return proved(Eq((X - sent) * exp(-z * tau) / (z * C), Q - exp(-z * tau) * w / C))
+
+
+# --- RCP ------------------------------------------------------------------------------------------
+
+
+def rcp_loop() -> Found:
+    """(alpha s d + beta) e^(-s d)/(s d)^2 with beta = alpha^2 sqrt(2), in round trips."""
+    crossing = alpha * root(2)
+    of_loop = (alpha * crossing) ** 2 + (alpha**2 * root(2)) ** 2  # the gain there, squared
+    phase = atan(crossing * alpha / (alpha**2 * root(2))) - crossing  # above that of -1
+    by_it = proof(Eq(of_loop, crossing**4)), proof(Eq(phase, pi / 4 - crossing))
+    edge = float(pi / (4 * root(2)))
+    own = _rcp(RCPLink.parameter("alpha"), RCPLink.parameter("beta"))
+    sides = [_rcp(a, a * a * sqrt(2)).stable for a in (0.99 * edge, 1.01 * edge)]
+    agree = abs(own.phase - float((pi / 4 - Rational(2, 5) * root(2)) * 180 / pi)) < 0.1
+    return reproduced_if(
+        all(one.status == "proved" for one in by_it) and sides == [True, False] and agree,
+        phase=own.phase,
+    )
+
+
+def _rcp(gain: float, queued: float) -> Any:
+    return DelayLTI.transfer([gain, queued], [1, 0, 0], 1.0).margins()

@@ -1,21 +1,38 @@
-"""Response functions of windows: Reno, CUBIC (RFC 9438) and HighSpeed TCP (RFC 3649)."""
+"""Response functions of windows: Reno, CUBIC (RFC 9438) and HighSpeed TCP (RFC 3649); how fast
+LEDBAT++ grows, and when fluids of CUBIC and Compound are stable.
+"""
 
 from __future__ import annotations
 
-from math import log10
+from math import acos, log10, pi
+from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Float, Rational, integrate
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+from sympy import Eq, Expr, Float, Rational, cbrt, integrate
 
+from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.formulas.response import (
     aimd_window,
     cubic_window,
     highspeed_window,
     square_root_window,
 )
-from fluidcc.papers.model import Found, claims_of, compared, differs_if, proof, proved
-from fluidcc.papers.printed import off
-from fluidcc.sources import HighSpeed
+from fluidcc.network.topologies import dumbbell
+from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.papers.model import (
+    Found,
+    claims_of,
+    compared,
+    differs_if,
+    law_proof,
+    proof,
+    proved,
+    reproduced_if,
+)
+from fluidcc.papers.printed import named, off
+from fluidcc.sources import Compound, HighSpeed, LEDBATpp, Reno, StaticReno
 from fluidcc.sources.highspeed import increase
 from fluidcc.sources.windows import w
 from fluidcc.symbols import positive, unfold
@@ -135,6 +152,84 @@ def highspeed_increase() -> Found:
 def highspeed_table() -> Found:
     rows = {118: 2, 347: 4, 1058: 8, 3039: 15, 5036: 20, 37_253: 54, 53_677: 62, 79_517: 70}
     return compared(_increase(list(rows)))
+
+
+def square_root() -> Found:
+    """W^2 p where a window rests: with a cut for each loss, and with one a round trip at most."""
+    ratios = (1e-4, 1e-2, 0.1)
+    each, once = (
+        [_resting(law, ratio) ** 2 * ratio for ratio in ratios] for law in (StaticReno, Reno)
+    )
+    more = named("p = {:g}", ratios, once)
+    return reproduced_if(off(np.array(each), 2) < 1e-6 and min(once) > 2, more=more)
+
+
+def _resting(law: Any, ratio: float) -> float:
+    """The window that rests at a loss ratio, with a round trip of 0.1 s without a queue."""
+    rest = equilibrium(dumbbell([law], {"capacity": 1e12, "loss": ratio}, rtt=0.1))
+    return float(rest.rate[0]) * 0.1 / 8000
+
+
+def ledbat_growth() -> Found:
+    return proved(law_proof(LEDBATpp, "it grows by a packet a round trip at the most"))
+
+
+def cubic_settles() -> Found:
+    """W = C (s - K)^3 + M, M' = -(M - W) lam, s' = 1 - s lam with lam = W p/R and p rising in W."""
+    s, M, lam = positive("s M lam")
+    window = C * (s - cbrt(beta * M / C)) ** 3 + M  # beta for the part that a cut takes
+    drift = (window - M) * lam
+    at_rest = {s: cbrt(beta * M / C)}
+    flat = [proof(Eq(drift.diff(z).subs(at_rest), 0)) for z in (s, M)]
+
+    def flow(_: float, y: Any) -> Any:
+        W = (y[0] - np.cbrt(0.3 * y[1])) ** 3 + y[1]
+        cuts = W**2 / np.cbrt(0.3)  # which rest at M = 1, with C = 1
+        return [1 - y[0] * cuts, (W - y[1]) * cuts]
+
+    run = solve_ivp(flow, (0, 1e6), [0.6, 1.1], "LSODA", t_eval=[1e4, 1e6], rtol=1e-11, atol=1e-12)
+    power = float(np.log10((run.y[1, 1] - 1) / (run.y[1, 0] - 1)) / 2)
+    return reproduced_if(
+        all(one.status == "proved" for one in flat) and abs(power + 0.5) < 0.02, power=power
+    )
+
+
+def compound_buffers() -> Found:
+    """w' = (i (1 - p) - c w p) w/T of a round trip ago, p = (w/full)^B, i = alpha w^(k-1)."""
+    edges = {window: _edge(window) for window in (20, 100)}
+    sides = [
+        (_small_buffer(window, 0.99 * edge), _small_buffer(window, 1.01 * edge))
+        for window, edge in edges.items()
+    ]
+    return reproduced_if(all(a and not b for a, b in sides), named("w = {}", edges))
+
+
+def _gains(window: float) -> tuple[float, float]:
+    """i at a window, and the loss ratio there."""
+    grows = Compound.parameter("alpha") * window ** (Compound.parameter("k") - 1)
+    return grows, grows / (grows + Compound.parameter("beta") * window)
+
+
+def _own(window: float) -> float:
+    """What the window does to itself, in 1/T: it grows by less the larger it is."""
+    grows, ratio = _gains(window)
+    return (2 - Compound.parameter("k")) * grows * (1 - ratio)
+
+
+def _edge(window: float) -> float:
+    """The B at which roots meet the imaginary axis, by its condition."""
+    grows, own = _gains(window)[0], _own(window)
+
+    def beyond(B: float) -> float:
+        return float(np.sqrt((B * grows) ** 2 - own**2) - acos(-own / (B * grows)))
+
+    return float(brentq(beyond, own / grows * (1 + 1e-9), 10 * pi / grows))
+
+
+def _small_buffer(window: float, B: float) -> bool:
+    """Whether the loop is stable, by its roots."""
+    loop = DelayLTI.transfer([B * _gains(window)[0]], [1, _own(window)], 1.0)
+    return bool(loop.margins().stable)
 
 
 def printed() -> dict[float, list[list[float]]]:
