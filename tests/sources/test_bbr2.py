@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from tests.sources.test_bbr3 import BDP, TRIP, beside
+from tests.sources.test_bbr import BDP, TRIP, beside
 
 
 def test_one_flow_goes_up_to_five_quarters_of_what_fits() -> None:
@@ -12,7 +12,7 @@ def test_one_flow_goes_up_to_five_quarters_of_what_fits() -> None:
     at the rate of the link; then 0.2375 more a round trip. Down it sends 0.7425 of the link until
     no more is in flight than fits.
     """
-    run = beside([fc.BBRv2], 8, 20, 1000)
+    run = beside([fc.BBRv2], 8, 20, samples=1000)
     phase, t = run.BBRv2_phase.values[:, 0], run.time.values[1:]
     ups, downs, cruises = (t[(phase[1:] == k) & (phase[:-1] != k)] for k in (5, 2, 3))
     rounds = 1 + (1.25 - 0.99 - 0.2475) / 0.2375

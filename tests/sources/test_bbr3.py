@@ -1,22 +1,11 @@
 """BBR, version 3, against its cycle by hand, and against what the draft says of it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import xarray as xr
 
 import fluidcc as fc
-
-C, TRIP = 100e6, 0.04
-BDP = C * TRIP / 8000  # packets
-
-
-def beside(flows: list[Any], buffer: float, until: float, samples: int = 100) -> xr.Dataset:
-    """A run over a buffer of so many times what fits into the path."""
-    link = {"capacity": C, "buffer": f"{buffer * BDP:.0f} packets"}
-    net = fc.dumbbell(flows, link, rtt=TRIP)
-    return fc.simulate(net, until, samples=int(samples * until) + 1)
+from tests.sources.test_bbr import BDP, TRIP, C, beside
 
 
 def begins(run: xr.Dataset, phase: int) -> np.ndarray:
@@ -29,7 +18,7 @@ def test_one_flow_has_the_cycle_of_its_gains() -> None:
     after its begin is 0.2375/1.2375 (t - d): the third takes as much longer. Then it sends 0.891 of
     the link until no more is in flight than fits.
     """
-    run = beside([fc.BBRv3], 8, 20, 1000)
+    run = beside([fc.BBRv3], 8, 20, samples=1000)
     ups, downs, cruises = (begins(run, k) for k in (5, 2, 3))
     rounds = 3 + 0.2375 / 1.2375
     most = 0.99 + (1.2375 - 0.99) + (1.2375 - 1) * (rounds - 1)  # of what fits
@@ -40,13 +29,6 @@ def test_one_flow_has_the_cycle_of_its_gains() -> None:
     np.testing.assert_allclose(run.BBRv3_B.sel(time=slice(2, None)), C / 8000, rtol=2e-3)
 
 
-def test_startup_doubles_in_a_round_trip_and_ends_at_what_the_window_holds() -> None:
-    run = beside([fc.BBRv3], 8, 1, 1000)
-    filled = run.time.values[run.BBRv3_F.values[:, 0] > BDP][0]
-    assert filled / TRIP == pytest.approx(np.log2(BDP / 10) + 2, abs=1)
-    assert run.BBRv3_F.values.max() == pytest.approx(2 * BDP, rel=0.05)
-
-
 def test_pauses_cost_two_per_cent() -> None:
     """Half of what fits for 0.2 s each 5 s: 0.98, less what emptying and filling take."""
     rates = []
@@ -54,7 +36,7 @@ def test_pauses_cost_two_per_cent() -> None:
         run = beside([fc.BBRv3(every=every)], 8, 32)
         rates.append(float(run.rate.sel(time=slice(4, 4 + 5 * 5.264)).mean()))
     assert rates[0] / rates[1] == pytest.approx(0.98, abs=6e-3)
-    held = begins(beside([fc.BBRv3], 8, 20, 1000), 7)
+    held = begins(beside([fc.BBRv3], 8, 20, samples=1000), 7)
     assert 5.2 < np.diff(held).min() <= np.diff(held).max() < 5.4
 
 

@@ -15,21 +15,6 @@ def net(*laws: fc.Source, buffer: float | None = None) -> fc.Network:
     return on_one_link(CAPACITY, *laws, buffer=buffer)
 
 
-def test_the_modes_follow_one_another_as_the_automaton_says() -> None:
-    """Cut (decrease), the queue drains (hold), it is empty (increase)."""
-    ds = fc.simulate(net(fc.GCC), 40, samples=2)
-    times = fc.metrics.jumps(ds).time.values
-    late = np.flatnonzero(times > 20)
-    after = fc.simulate(net(fc.GCC), 40, t_eval=times[late] + 1e-9)
-    mode = after.GCC_m.values[:, 0]
-    gaps = np.diff(np.flatnonzero(mode == 1))
-    assert set(mode) == {-1.0, 0.0, 1.0}
-    assert np.all(gaps == gaps[0])  # the same sequence each time
-    turn = np.flatnonzero(mode == 0)
-    assert np.all(mode[turn - 1][1:] == -1)
-    assert np.all(mode[turn + 1][:-1] == 1)
-
-
 def test_a_cut_leaves_a_part_of_what_is_received() -> None:
     ds = fc.simulate(net(fc.GCC(alpha=0.8)), 60, samples=6001)
     late = ds.rate.values[3000:, 0]
