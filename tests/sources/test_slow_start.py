@@ -10,7 +10,8 @@ from sympy import Symbol
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.laws import extended
-from fluidcc.symbols import RTT, plain
+from fluidcc.sources.windows import w as window
+from fluidcc.symbols import RTT, pi, plain, unfold
 
 TRIP = 0.05
 
@@ -84,6 +85,12 @@ def test_a_round_of_hystart_is_that_of_rfc_9406(last: int, grown: int, css: int)
         at = {z: now[plain(z)] for f in update.values() for z in f.free_symbols if plain(z) in now}
         found = {name: f.subs(RTT, trip).subs(at) for name, f in update.items()}
         assert found == wanted
+
+
+def test_what_is_lost_does_not_open_the_window() -> None:
+    law, threshold = fc.with_slow_start(fc.AIMD), Symbol("ssthresh", nonnegative=True)
+    begun = unfold(law.flow[window]).subs({window: 10, threshold: 20})
+    assert begun.subs(pi, 0.2) / begun.subs(pi, 0) == pytest.approx(0.8)
 
 
 def test_what_has_no_slow_start_is_said() -> None:
