@@ -28,7 +28,7 @@ from fluidcc.numerics.steady.follow import (
     Search,
     SearchEnds,
 )
-from fluidcc.symbols import c, loss, pi, plain, q_max, unfold, y
+from fluidcc.symbols import c, edot, loss, pi, plain, q_max, unfold, y
 
 LENGTHS = (0.0, *np.logspace(-12.1, -0.1, 25).tolist())
 """The queueing delays that are tried, relative to the longest, and where no law switches; 1e5
@@ -191,9 +191,10 @@ class _Point:
         """For a rate that grows without limit."""
         links = self.system.wired.net.links
         flow = self.system.wired.flows[int(np.argmax(u[: self.flows]))]
+        slopes = any(unfold(f).has(edot) for f in flow.law.flow.values())
         start = (
             f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on "
-            "its path slows it: "
+            f"its path slows it{' at rest, where the slope of its delay is 0' if slopes else ''}: "
         )
         queued = [name for name in flow.route if links[name].law.queue is not None]
         endless_path = queued and not any(np.isfinite(links[name].buffer) for name in queued)

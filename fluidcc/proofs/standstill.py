@@ -178,6 +178,8 @@ class _Rest(NamedTuple):
             return
         spend(_NODE * (1 + flow.count_ops()))
         above, below = fraction(together(flow))
+        if above.is_nonzero or above.expand().is_nonzero:
+            return
         above = factors(above)
         if above == 0:
             yield from rest.ways()
@@ -216,7 +218,8 @@ def _linear(
         slope, rest = above.coeff(s, 1), above.coeff(s, 0)
         if slope != 0 and not slope.has(s) and (above - slope * s - rest).expand() == 0:
             parts = (p.as_base_exp()[0] for p in Mul.make_args(factors(slope)))
-            found.append((s, slope, rest, all(p.is_nonzero or {p, -p} & apart for p in parts)))
+            certain = all(p.is_nonzero or {p, -p} & apart for p in parts)
+            found.append((s, slope, rest, certain or slope.expand().is_nonzero))
     if not found:
         raise Unsupported(
             f"{law.name}: the flow of {plain(z)} is linear in none of "

@@ -40,8 +40,8 @@ MISLED = 0.01  # of the round trip: what a flow may take for propagation too muc
 _MISLED = (
     "flow {!r} has {when} seen its path empty: the smallest round trip it knows is {:.4g} ms, that "
     "of the empty path {:.4g} ms, so it takes {off:.3g} ms of queue for propagation{more}: start "
-    "it on an empty path, or let it look again, by fluidcc.with_pause or "
-    "fluidcc.with_windowed_minimum"
+    "it on an empty path, or let it look again if its law does not by itself, by "
+    "fluidcc.with_pause or fluidcc.with_windowed_minimum"
 )
 _BURIED = (
     "the threshold of flow {0!r}, {2:.3g} ms, lies below the smallest queueing delay that it sees, "

@@ -223,6 +223,19 @@ def test_only_what_was_proved_is_true(status: str, holds: bool) -> None:
     assert bool(Verdict("", True, status, "")) == holds
 
 
+@pytest.mark.parametrize("power", [0, sp.Rational(1, 3), sp.Rational(1, 2), 1, 2])
+def test_windows_without_parameters_have_their_formulas(power: Any) -> None:
+    """What is linear in none but the ratio itself, whose factor may be one of roots."""
+    cut = (1 - pi) * acked / w - pi * acked * w**power
+    for claim, status in (
+        (Eq(pi * w ** (1 + power), 1 - pi), "proved"),
+        (Eq(w, ((1 - pi) / pi) ** (1 / (1 + power))), "proved"),
+        (Eq(w ** (1 + power), 2 * (1 - pi) / pi), "refuted"),
+    ):
+        law = fc.window("Root", cut, claims={"w": Steady(claim)})
+        assert f"w: {status}" in str(prove(law))
+
+
 def test_floats_are_the_fractions_that_are_meant() -> None:
     """0.3 is no binary fraction, and the square of the nearest one is not the one nearest 0.09.
 
@@ -242,12 +255,6 @@ def test_floats_are_the_fractions_that_are_meant() -> None:
         verdict = prove(equation)
         assert isinstance(verdict, Verdict)
         assert verdict.status == status
-    # A flow with roots of its window: it is pi, not a parameter, in which it is linear.
-    cubed = Eq(pi**2 * w**3, 4 * (1 - pi) ** 2)
-    for claim, status in ((cubed, "proved"), (Eq(pi * w**3, 4 * (1 - pi) ** 2), "refuted")):
-        flow = (1 - pi) * acked / sp.sqrt(w) - pi * acked * w / 2
-        law = fc.window("Root", flow, claims={"w": Steady(claim)})
-        assert f"w: {status}" in str(prove(law))
     # Of 0.3^(-2/3) SymPy has made a float that no fraction is meant by.
     window = Eq(w, ((1 - pi) / (0.3 * pi)) ** (2 / 3))
     law = fc.window(
