@@ -134,19 +134,21 @@ ecf: not a fluid's question
 internet: proved
     aimd_mean friendly_increase cubic_mean marked_share largest_queue independent_of_round_trips
     power goodput_rises static_link ledbat_growth timely_rests_anywhere patched_rest
+    friendly_when_synchronised
 internet: reproduced
     cubic_constant cubic_table_1 cubic_table_2 cubic_loss_ratios cubic_at_short_round_trips
     highspeed_response highspeed_table amplitude gain cycles classic_rate decay_time
     fixed_point few_and_many startup_gain_of_the_draft losses_between_probes packets_of_reno
     seconds_of_reno cost_of_least_round_trips copa_cycle copa_empties copa_shares copa_competes
     copa_among_itself scream_beside_prague square_root cubic_settles compound_buffers rcp_loop
-    timely_rests_nowhere share_beside_many queue_of_version_1
+    timely_rests_nowhere share_beside_many queue_of_version_1 shallow_buffers
+    copa_on_short_paths
 internet: differs
     reno_column highspeed_column reno_loss_ratio round_trips highspeed_increase threshold
     scalable_rate coupling coupling_factors gains stable_at_100_ms half_interval tuning goodput
     fixed_point_formula scream_two_marks scream_round_trips scream_slowest_growth
     prague_round_trips interval least_gain_of_down share_beside_losses queue_of_version_2
-    buffers_of_version_2
+    buffers_of_version_2 losses_of_version_1
 internet: refuted
     close_to_full startup_gain scream_once_a_round_trip patched_converges
 """

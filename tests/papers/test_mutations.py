@@ -708,6 +708,8 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
     ("internet.queue_of_version_1", {"_queue": lambda *_: 1.5}, "differs"),
     ("internet.queue_of_version_2", {"_queue": lambda _, n: (n - 1) / (4 * n + 1)}, AS_PRINTED),
     ("internet.buffers_of_version_2", {"_queue": lambda *_: 2.0}, AS_PRINTED),
+    ("internet.shallow_buffers", {"BBRv1": bbr.BBRv2}, "differs"),
+    ("internet.copa_on_short_paths", {"Copa": copa.CALM}, "differs"),
     ("internet.share_beside_losses", {"_share": lambda *_: 0.53}, AS_PRINTED),
     ("internet.share_beside_many", {"_share": lambda _, n: 1 / (n + 1)}, "differs"),
     (

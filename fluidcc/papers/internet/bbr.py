@@ -72,11 +72,16 @@ def _late(laws: tuple[Any, ...], buffer: float, until: float = 60, apart: float 
     return run.sel(time=slice(until / 2, None))
 
 
-def _queue(law: Any, flows: int, buffer: float = 6) -> float:
-    """The mean queue of flows that probe at different times, in bandwidth-delay products."""
+def _apart(law: Any, flows: int, buffer: float) -> Any:
+    """Flows that probe at different times."""
     parts = [i / (flows - 1) for i in range(flows)]
     laws = tuple(law(passed=6 * k) if law is BBRv1 else law(wait=2 + k) for k in parts)
-    return float(_late(laws, buffer, apart=0.1).queueing_delay.mean()) / PATH
+    return _late(laws, buffer, apart=0.1)
+
+
+def _queue(law: Any, flows: int, buffer: float = 6) -> float:
+    """Their mean queue, in bandwidth-delay products."""
+    return float(_apart(law, flows, buffer).queueing_delay.mean()) / PATH
 
 
 def queue_of_version_1() -> Found:
@@ -101,6 +106,23 @@ def buffers_of_version_2() -> Found:
     return differs_if(max(queues) < 1.3, named("{}", buffers, queues))
 
 
+def losses_of_version_1() -> Found:
+    buffers = (0.1, 0.25, 0.5)
+    runs = [_apart(BBRv1, 5, buffer) for buffer in buffers]
+    lost = [1 - float(r.throughput.mean() / r.arrival_rate.mean()) for r in runs]
+    return differs_if(0.07 < max(lost) < 0.15, named("{}", buffers, lost))
+
+
+def shallow_buffers() -> Found:
+    """Shares beside one flow of CUBIC."""
+    buffers = (0.2, 0.5, 1)
+    one, two = ([_share(b, 1, law) for b in buffers] for law in (BBRv1, BBRv2))
+    return reproduced_if(
+        min(one) > 0.8 > 0.7 > max(two),
+        one=named("{}", buffers, one), two=named("{}", buffers, two),
+    )  # fmt: skip
+
+
 def share_beside_losses() -> Found:
     """The printed share, of one flow over 8 bandwidth-delay products."""
     X, trips = 8, PATH * (1 + 8)
@@ -116,14 +138,14 @@ def share_beside_many() -> Found:
     return reproduced_if(spread < 0.1 and max(shares.values()) < 0.5, named("{}", shares))
 
 
-def _beside(buffer: float, others: int) -> Any:
-    """One flow of version 1 beside flows of CUBIC."""
-    return _late((BBRv1, *[CUBIC] * others), buffer, until=160, apart=0.5)
+def _beside(buffer: float, others: int, law: Any = BBRv1) -> Any:
+    """One flow of BBR beside flows of CUBIC."""
+    return _late((law, *[CUBIC] * others), buffer, until=160, apart=0.5)
 
 
-def _share(buffer: float, others: int) -> float:
+def _share(buffer: float, others: int, law: Any = BBRv1) -> float:
     """Of the one, of what arrives."""
-    late = _beside(buffer, others)
+    late = _beside(buffer, others, law)
     rates = (late.rate * (1 - late.loss)).mean("time").values
     return float(rates[0] / rates.sum())
 

@@ -67,6 +67,15 @@ def copa_among_itself() -> Found:
     return reproduced_if(longest > 5 and run.a.max() > 2, longest=longest, most=float(run.a.max()))
 
 
+def copa_on_short_paths() -> Found:
+    """One flow over 1 Mbit/s: 2.5 packets fit into a path of 20 ms, and 2 are to wait."""
+    link = {"capacity": 1e6, "buffer": "200 packets"}
+    run = simulate(dumbbell([Copa], link, rtt=0.02), 2 * LATE, samples=20_001)
+    late = run.sel(time=slice(LATE, None))
+    least = float(late.queueing_delay.min()) * 1e6 / 8000
+    return reproduced_if(least > 2.5 and late.a.max() > 2, least=least, most=float(late.a.max()))
+
+
 def copa_competes() -> Found:
     calm, run = (_beside((law, AIMD), (TRIP,) * 2, 200) for law in (CALM, Copa))
     alone, shared = (r.rate.mean("time").values[0] / RATE for r in (calm, run))

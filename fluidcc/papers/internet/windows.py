@@ -37,7 +37,7 @@ from fluidcc.sources.highspeed import increase
 from fluidcc.sources.windows import w
 from fluidcc.symbols import positive, unfold
 
-alpha, K, W, t = positive("alpha K W t")
+alpha, K, T, W, t = positive("alpha K T W t")
 p, R, C, beta = cubic_window.arguments
 (_MEAN,) = (mean for mean in cubic_window.form.args if mean.has(R))  # where it is not Reno's
 RATIOS = [10.0**-k for k in range(2, 9)]  # loss ratios of RFC 9438's Tables 1 and 2
@@ -69,6 +69,15 @@ def friendly_increase() -> Found:
     fair = _with(aimd_window.form, alpha=3 * (1 - beta) / (1 + beta), beta=1 - beta)
     reno = _with(aimd_window.form, alpha=1, beta=Rational(1, 2))
     return proved(proof(Eq(fair**2, reno**2), beta < 1))
+
+
+def friendly_when_synchronised() -> Found:
+    """Both are cut every T round trips, from the largest window to beta of it, and climb back."""
+    means = []
+    for grows, kept in ((3 * (1 - beta) / (1 + beta), beta), (1, Rational(1, 2))):
+        largest = grows * T / (1 - kept)
+        means.append((1 + kept) * largest / 2)
+    return proved(proof(Eq(*means), beta < 1))
 
 
 def cubic_mean() -> Found:
