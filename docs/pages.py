@@ -324,9 +324,10 @@ def papers() -> None:
     )
 
 
-INTERNET = """What RFCs, and the papers behind DCTCP, DCQCN, BBR and the ack clock, say of the laws
-that are here: response functions of Reno, CUBIC and HighSpeed TCP, the constants of PI2, PIE and
-CoDel, and what DCTCP, Prague and DCQCN are held to do.
+INTERNET = """What RFCs and drafts, and the papers behind DCTCP, DCQCN, TIMELY, BBR, Copa and the
+ack clock, say of the laws that are here: response functions of Reno, CUBIC and HighSpeed TCP, the
+constants of PI2, PIE and CoDel, and what the others are held to do. Where a text was not to be had
+its place says "as cited".
 `fc.claims.table("internet")` computes it anew."""
 
 
