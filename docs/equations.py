@@ -58,7 +58,7 @@ def _one(token: str, rest: list[str]) -> float:
         _group(rest)
         inside = max(_row(rest, False))
         _group(rest)
-        return inside + 1.5  # a brace, and room between columns
+        return inside + 4.0  # a brace, and room between columns
     if token in ("_", "^"):
         return 0.75 * _group(rest)
     if token in ("&", "}"):
@@ -129,7 +129,7 @@ def _condition(row: str, column: float) -> str:
     """Put when something happens on a line of its own, if the row is too wide."""
     lines = row.split("\\\\\n")
     head, mark, tail = lines[-1].partition(r" \quad\text{")
-    if mark and width(lines[-1]) > column - 1:  # words are a little wider than symbols
+    if mark and width(lines[-1]) > column - 4:  # words are a little wider than symbols
         if width(tail) > column - 8:
             tail = re.sub(r"(?=\\text\{, at most)", r"\\\\\n&\\qquad ", tail)
         lines[-1] = f"{head} \\\\\n&\\quad\\text{{{tail}"

@@ -54,7 +54,7 @@ def test_what_is_wider_than_a_column_is_seen() -> None:
     assert equations.width(r"\frac{aaaa}{bb} + \mathrm{RTT}_{\max}") == pytest.approx(
         4.4 + 2 + 3 + 0.75 * 3.6
     )
-    assert equations.width(r"a \begin{cases} bb & ccc \\ d & e \end{cases} f") == 1 + 6.5 + 1
+    assert equations.width(r"a \begin{cases} bb & ccc \\ d & e \end{cases} f") == 1 + 9.0 + 1
 
 
 @pytest.mark.parametrize("name", LAWS)
