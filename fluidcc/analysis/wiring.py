@@ -288,10 +288,9 @@ class _Wiring:
             self.queue[l] = len(self.z)
             law: Any = point.links[l].law
             self.z.append(f"{point.links[l].name}.{plain(law.queue)}")
-        self.own: dict[int, dict[int, int]] = {
-            l: {} for l in range(len(point.links))
-        }  # link: law state -> place
-        self.link_jacobians: dict[int, tuple[Any, Any]] = {}
+        # of each link, by the number of a state of its law
+        self.own: list[dict[int, int]] = [{} for _ in point.links]
+        self.link_jacobians: dict[int, Any] = {}
         links = links_of(point)
         for g in links.groups:
             own = own_states(g)
@@ -299,7 +298,7 @@ class _Wiring:
                 continue
             jac = links.at(g).jacobians
             for j, l in enumerate(g.members):
-                self.link_jacobians[l] = (g.law, [M[:, :, j] for M in jac])
+                self.link_jacobians[l] = [M[:, :, j] for M in jac]
                 for i in np.flatnonzero(own[:, j]).tolist():
                     self.own[l][i] = len(self.z)
                     self.z.append(f"{point.links[l].name}.{plain(g.law.states[i])}")
@@ -431,7 +430,7 @@ class _Wiring:
         """Whether a link has a signal; what a full buffer loses, or an early drop, is a "loss"."""
         if name == "loss":
             return bool(self.point.mode[l] == FULL) or self._sends(l, "drop")
-        return l in self.link_jacobians and name in self.link_jacobians[l][0].out
+        return l in self.link_jacobians and name in self.point.links[l].law.out
 
     def _told(self, i: int) -> Row:
         """A signal as flows hear it, where the loop is broken there."""
@@ -444,12 +443,13 @@ class _Wiring:
                 _add(row, self.signal("y", l), self.point.c[l] / self.point.y[l] ** 2)
                 return row
             name = "drop"
-        law, (_, _, C, D) = self.link_jacobians[l]
-        i = list(law.out).index(name)
-        return self._by_link(l, law, C[i], D[i, LINK_ARRIVAL])
+        _, _, C, D = self.link_jacobians[l]
+        i = list(self.point.links[l].law.out).index(name)
+        return self._by_link(l, C[i], D[i, LINK_ARRIVAL])
 
-    def _by_link(self, l: int, law: Any, by_state: Any, by_arrival: Any) -> Row:
+    def _by_link(self, l: int, by_state: Any, by_arrival: Any) -> Row:
         row: Row = {}
+        law: Any = self.point.links[l].law
         for s, value in enumerate(by_state):
             if law.states[s] == law.queue:
                 if l in self.queue:
@@ -488,11 +488,8 @@ class _Wiring:
                 # a mark of data that leave is of the queue then
                 late = name == "mark" and point.links[l].stamp == "departure"
                 lag = self.lag.backward[k][h] + ago - late * point.q[l]
-                if told:
-                    self._hear_told(row, l, name, lag, factor)
-                elif late:
-                    if _matters(factor):
-                        _add(row, self.read(name, l, lag), factor)
+                if told or late:
+                    self._hear_sent(row, l, name, lag, factor, told)
                 elif name != "loss":
                     parts[name] = factor
                 elif point.mode[l] == FULL:
@@ -501,18 +498,17 @@ class _Wiring:
                     parts["drop"] = parts.get("drop", 0.0) + factor
             heard_of = [(kind, v) for kind, v in parts.items() if _matters(v)]
             self._hop(k, self.lag.backward[k][h] + ago, l, heard_of, row)
-        if point.least[k] >= 0 and _matters(by_offer):
+        if point.least[k] >= 0:
             l, lag = int(point.least[k]), self.lag.direct[k] + ago
-            if told:
-                self._hear_told(row, l, "offer", lag, by_offer)
-            else:
-                _add(row, self.read("offer", l, lag), by_offer)
+            self._hear_sent(row, l, "offer", lag, by_offer, told)
         if _matters(by_own):
             _add(row, self.read("x", k, self.lag.trip[k] + ago), by_own)
 
-    def _hear_told(self, row: Row, l: int, name: str, lag: Any, factor: Any) -> None:
+    def _hear_sent(self, row: Row, l: int, name: str, lag: Any, factor: Any, told: bool) -> None:
+        """Add what a link sends, or where it is `told` what stands for that there."""
         if _matters(factor):
-            _add(row, self.read("told", self.feedback.index((l, name)), lag), factor)
+            place = ("told", self.feedback.index((l, name))) if told else (name, l)
+            _add(row, self.read(*place, lag), factor)
 
     def _hop(self, k: int, lag: Any, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
         """Add what class `k` hears of a hop: on one channel where only one of its equations
@@ -543,10 +539,10 @@ class _Wiring:
             _add(row, self.signal(self.answered, l), (1 - self.loss[l]) / self.point.c[l])
             if self._sends(l, "drop"):
                 _add(row, self.signal("drop", l), -self.point.y[l] / self.point.c[l])
-        for l, places in self.own.items():
+        for l, places in enumerate(self.own):
             for i, place in places.items():
-                law, (A, B, _, _) = self.link_jacobians[l]
-                found[place] = self._by_link(l, law, A[i], B[i, LINK_ARRIVAL])
+                A, B, _, _ = self.link_jacobians[l]
+                found[place] = self._by_link(l, A[i], B[i, LINK_ARRIVAL])
         return found
 
     def _ports(self) -> list[tuple[str, Callable[[], Row]]]:
