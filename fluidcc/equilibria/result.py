@@ -124,7 +124,7 @@ class Equilibrium:
     sliding : tuple
         The switches of laws on which it rests, where neither side has an equilibrium: ``switch`` is
         0, and ``share`` of what the law does above it, and the rest of what it does below, are at
-        rest (Filippov's mean); whether runs stay there says ``stays``. Empty elsewhere.
+        rest (Filippov's mean); ``leads_back`` says whether runs can slide there. Empty elsewhere.
     """
 
     _names: Mapping[str, list[str]]  # by dimension

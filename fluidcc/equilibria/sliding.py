@@ -51,8 +51,9 @@ class Slide(InTable):
         What is 0, in states, signals and parameters of the law.
     share : float
         Weight of what the law does where the switch is above 0 [1]; the rest is that below 0.
-    stays : bool
-        Whether runs stay there: both branches lead back at once. Else they go back and forth.
+    leads_back : bool
+        Whether both branches lead back at once, so that runs can slide there. Else they go back and
+        forth.
     """
 
     kind: str
@@ -61,9 +62,9 @@ class Slide(InTable):
     count: int
     switch: Expr
     share: float
-    stays: bool
+    leads_back: bool
 
-    _shown = ("kind", "name", "law", "count", "switch", "share", "stays")
+    _shown = ("kind", "name", "law", "count", "switch", "share", "leads_back")
 
     def __str__(self) -> str:
         more = f" and {self.count - 1} like it" if self.count > 1 else ""
@@ -72,8 +73,8 @@ class Slide(InTable):
             f"{self.kind} {self.name!r} ({self.law}){more} rests on a switch, {switch} = 0, with "
             f"{self.share:.6g} of its branch above and {1 - self.share:.6g} of that below"
         )
-        if self.stays:
-            return f"{at}: there runs slide"
+        if self.leads_back:
+            return f"{at}: both lead back, so that runs can slide there"
         return f"{at}: no run stays there, and means may be others: see fluidcc.simulate"
 
 
@@ -286,7 +287,7 @@ def _slides(base: Assembled, rest: _AtRest, slower: float) -> tuple[Slide, ...]:
                 return ()
             for z, i in inside:
                 back.append(rest.leads_back(own, i))
-                stays = back[-1] and slides_in_runs(law, z.number)
+                slides = back[-1] and slides_in_runs(law, z.number)
                 switch, share = shared(law).switches[z], float(rest.u[i])
-                found.append(Slide(kind, spec.name, law.name, count, switch, share, stays))
+                found.append(Slide(kind, spec.name, law.name, count, switch, share, slides))
     return tuple(found) if all(back) or rest.turns_back() else ()

@@ -1,8 +1,8 @@
 """Which switches of a law may slide, and the kernel that keeps one at 0, by Filippov's mean; the
 law with that mean in place of a switch, for its equilibria.
 
-A switch may slide if its value follows from states of the law itself, constants and the time, of
-which the change is known, so that the branches decide at once which way it goes.
+A switch may slide if its value follows from states of the law itself, the delay, constants and the
+time, of which the change is known, so that the branches decide at once which way it goes.
 One that compares delayed signals alone changes a round trip later: that is a relay.
 """
 
@@ -29,16 +29,18 @@ from fluidcc.laws.kernels import (
 )
 from fluidcc.laws.law import Law, Link
 from fluidcc.laws.parts import per_structure
-from fluidcc.symbols import SIGNAL_UNITS, c, e_b, edot, packet, q_max, t, unfold
+from fluidcc.symbols import SIGNAL_UNITS, c, e, e_b, edot, packet, q_max, t, unfold
 
 _SIDES = (("a", "1.0"), ("b", "0.0"))  # with the switch on, and off
 
 
 @per_structure
 def sliding_switches(law: Law) -> tuple[int, ...]:
-    """Return the numbers of the kernel's switches that may slide."""
+    """Return the numbers of the kernel's switches that may slide: of those that compare the delay
+    see `compares_delay`.
+    """
     held, used, own = law.switched(), used_switches(law), {*own_states(law)}
-    known = {*own, *law.params, *held.modes, c, e_b, packet, q_max, t}
+    known = {*own, *law.params, *held.modes, c, e, e_b, packet, q_max, t}
     return tuple(
         n
         for n, k in enumerate(used)
@@ -48,6 +50,13 @@ def sliding_switches(law: Law) -> tuple[int, ...]:
         and not any(held.switches[j].has(held.modes[k]) for j in used)
         and any(held.flow[z].has(held.modes[k]) for z in own)
     )
+
+
+def compares_delay(law: Law, n: int) -> bool:
+    """Return whether a switch of the kernel compares the delay, which is heard to change by
+    e'/(1 + e'): as queues that conserve flow have it, and not where delays are frozen.
+    """
+    return bool(law.switched().switches[used_switches(law)[n]].has(e))
 
 
 @per_structure
@@ -126,7 +135,10 @@ def _slopes(
         named[held.signs[k]] = f"(1.0 if ag{n} > 0.0 else 0.0)"
     own = [z for z in own_states(law) if value.has(z)]
     places = [own_states(law).index(z) for z in own]
-    lines, (*slopes, alone) = scalar_text([diff(value, z) for z in (*own, t)], named, "s")
+    by = [diff(value, z) for z in (*own, t, e)]
+    lines, (*slopes, alone, heard) = scalar_text(by, named, "s")
+    if value.has(e):  # it changes with what is sent at theta, which passes by 1/(1 + e')
+        alone = f"{alone} + ({heard})*({named[edot]}/max(1.0 + {named[edot]}, 1e-5))"
     return lines, [
         " + ".join([alone, *(f"({d})*{flow[k]}" for d, k in zip(slopes, places, strict=True))])
         for flow in flows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sympy import Symbol
 
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
-from fluidcc.laws.sliding import slide_kernel_address, sliding_switches
+from fluidcc.laws.sliding import compares_delay, slide_kernel_address, sliding_switches
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.layout import NO_OFFER
 from fluidcc.simulation.layout import Group, Layout, base_delay, compared_quartics
@@ -179,6 +179,8 @@ class Workspace:
             of_kinks = count_kinks(g.law) * g.size
             kinks[g.switches : g.switches + of_kinks] = [1] * of_kinks
             for n in sliding_switches(g.law):
+                if at.frozen is not None and compares_delay(g.law, n):
+                    continue
                 first = g.switches + n * g.size
                 slides[first : first + g.size] = [s.NOT_ASKED] * g.size
         return {

@@ -58,7 +58,7 @@ def test_a_rate_rests_where_both_branches_lead_back(count: int) -> None:
     (slide,) = rest.sliding
     assert slide.share == pytest.approx(0.25, rel=1e-9)
     assert (slide.name, slide.count, slide.switch) == ("flow1", count, x - a)
-    assert slide.stays
+    assert slide.leads_back
     assert rest.free == ()
     assert "rests on a switch, -a + x = 0, with 0.25 of its branch above" in f"{rest}"
     assert "rests on a switch" in rest._repr_html_()
@@ -84,7 +84,7 @@ def test_two_rates_of_increase_and_a_threshold_of_delay() -> None:
     assert rest.one_way_delay.item() == pytest.approx(0.05, rel=1e-9)
     (slide,) = rest.sliding
     assert slide.share == pytest.approx(0.25, rel=1e-9)
-    assert not slide.stays  # the answer comes a round trip later
+    assert not slide.leads_back  # the answer comes a round trip later
     assert "no run stays there" in f"{rest}"
 
 
@@ -120,7 +120,7 @@ def test_dry_friction_holds_at_any_place_up_to_its_largest_force(
     assert rest.states["flow1"]["v"] == pytest.approx(0, abs=1e-12)
     assert rest.states["flow1"]["x"] == pytest.approx(0.7 * (1 - 2 * slide.share), abs=1e-9)
     assert 0 < slide.share < 1
-    assert slide.stays
+    assert slide.leads_back
 
 
 def test_shares_that_are_one_for_all_flows_leave_no_continuum() -> None:
@@ -155,10 +155,10 @@ def test_a_link_slides() -> None:
     assert first.sliding[0].share == pytest.approx(first.rate.item() / 20e6, rel=1e-9)
     run = fc.simulate(nets[0], 300)
     assert float(run.link_price.isel(time=-1)[0]) == pytest.approx(0.02, rel=1e-9)
-    assert first.sliding[0].stays
+    assert first.sliding[0].leads_back
     assert second.rate.item() == pytest.approx(9e6, rel=1e-9)
     assert second.sliding[0].kind == "link"
-    assert not second.sliding[0].stays
+    assert not second.sliding[0].leads_back
 
 
 # --- beside laws that switch over a width ---------------------------------------------------------

@@ -143,17 +143,74 @@ def test_a_slide_ends_where_the_mean_leaves_the_branches() -> None:
 REFUSED = {
     "two switches of a law at once": ({x: -sign(x - 1), w: -sign(w - 2)}, 2),
     "a switch that compares with a signal": ({x: -sign(x - 1 - pi)}, 1),
-    "a switch that compares with the round trip": ({x: -sign(x - RTT / b)}, 0.04),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_slides_by_no_mean_that_is_known_is_refused_at_once(name: str) -> None:
     flow, time = REFUSED[name]
-    net = alone(flow, dict.fromkeys(flow, 0.0), {b: 1} if time < 1 else {})
+    net = alone(flow, dict.fromkeys(flow, 0.0))
     message = rf"flow 'f' \(Own\) changes its mode without end at {time}[.0-9]* s: it slides"
     with pytest.raises(fc.errors.StepCollapse, match=message):
         fc.simulate(net, 5)
+
+
+def crossed(law: fc.Source, traffic: Any, **link: Any) -> fc.Network:
+    """The flow "f" over a queue that constant rates, each from its time on, drive too."""
+    net = fc.Network().link("l", fc.DropTail, **{"capacity": "10 Mbit/s", "delay": "20 ms", **link})
+    net.flow("f", law, route=["l"], return_delay="20 ms")
+    return net.flow("c", fc.CBR(rate=1e6), route=["l"], pattern=traffic)
+
+
+FOLLOWER = fc.Source(
+    "Follower", {x: -k * sign(x - RTT / b)}, {"rate": r * (1 + x / 100)}, {r: 1e5, k: 3.0, b: 1.0},
+    {x: "1", r: "bit/s", k: "1/s", b: "s"}, initial={x: 0.0},
+)  # fmt: skip
+RAMPS = [(0, 5e6), (1, 12e6), (2, 10e6), (2.5, 16e6), (3, 3e6), (4, 15e6)]
+CHANGES = [(0, "10 Mbit/s"), (1.5, "5 Mbit/s"), (2.2, "20 Mbit/s")]
+
+
+@pytest.mark.parametrize("engine", ["array", "fused"])
+@pytest.mark.parametrize("capacity", ["10 Mbit/s", CHANGES])
+@pytest.mark.parametrize("speed", [0.15, 1.0, 3.0])
+def test_a_state_follows_the_round_trip_as_fast_as_it_can(
+    speed: float, capacity: Any, engine: str
+) -> None:
+    """x' = -k sign(x - RTT/b): x is RTT/b where that changes by less than k, and else nears it by
+    k: step by step from the run's own round trip.
+    """
+    net = crossed(FOLLOWER(k=speed), RAMPS, capacity=capacity)
+    run = fc.simulate(net, 6, samples=60_001, engine=engine)
+    trip, most = run.rtt.sel(flow="f").values, speed * 1e-4
+    expected = np.zeros(len(trip))
+    for i in range(1, len(trip)):
+        expected[i] = np.clip(trip[i], expected[i - 1] - most, expected[i - 1] + most)
+    found = run.Follower_x.sel(flow="f").values.ravel()
+    assert np.abs(found - expected).max() < 2 * most
+    assert run.attrs["slides"] >= 1
+    assert run.attrs["steps"] < 200
+
+
+def test_a_rate_that_slides_on_its_window_sends_what_the_window_does() -> None:
+    """x' = -k sign(x RTT - a), fast enough, beside a law that sends a/RTT at once."""
+    units, first = {x: "bit/s", k: "bit/s^2", a: "bit"}, {x: 6e5 / 0.04}
+    slides = fc.Source("Slides", {x: -k * sign(x * RTT - a)}, {"rate": x}, {k: 5e8, a: 6e5}, units,
+                       initial=first)  # fmt: skip
+    at_once = fc.Source("AtOnce", {x: k * (1 - x * RTT / a)}, {"rate": a / RTT}, {k: 1, a: 6e5},
+                        units, initial=first)  # fmt: skip
+    traffic, error = [(0, 0), (2, 3e6), (4, 0), (5, 6e6)], []
+    for rtol in (1e-5, 1e-8):
+        runs = [fc.simulate(crossed(law, traffic), 8, rtol=rtol) for law in (slides, at_once)]
+        rates = [run.rate.sel(flow="f").values for run in runs]
+        error.append(np.abs(rates[0] / rates[1] - 1).max())
+        assert runs[0].attrs["slides"] >= 1
+    assert error[0] < 1e-3
+    assert error[1] < 1e-6
+
+
+def test_with_frozen_delays_no_rate_of_change_of_the_round_trip_is_known() -> None:
+    with pytest.raises(fc.errors.StepCollapse, match="no rate of change is known"):
+        fc.simulate(crossed(FOLLOWER, RAMPS), 6, delays="frozen")
 
 
 def test_a_slide_ends_where_another_switch_of_the_law_changes() -> None:
