@@ -13,7 +13,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sympy import Expr, Heaviside, Integer, NumberSymbol, Symbol, diff
+from sympy import Expr, Ge, Gt, Heaviside, Integer, NumberSymbol, Symbol, diff, sign, sympify
+from sympy.core.relational import Relational
 
 from fluidcc.base.errors import LawError
 from fluidcc.laws.checks import Dim, base_unit, dim_of_text, measure
@@ -198,34 +199,51 @@ def shared(law: Law) -> Shared:
     """
     held = law.switched()
     moving = {*law.states, *law.inputs} - {edot, t, *law.constants}
-    some = [
-        k
-        for k in sorted(held.jumping)
-        if held.switches[k].xreplace({edot: Integer(0)}).free_symbols & moving
-        and any(f.has(held.modes[k]) for f in held.flow.values())
-        and not any(f.has(held.modes[k]) for f in held.switches)
-        and (not any(f.has(held.modes[k]) for f in held.out.values()) or slides_in_runs(law, k))
-    ]
+    some: list[int] = []
+    for k in sorted(held.jumping):
+        switch, mode = held.switches[k], held.modes[k]
+        if (
+            not switch.free_symbols & {*held.modes}
+            and switch.xreplace({edot: Integer(0)}).free_symbols & moving
+            and any(f.has(mode) for f in held.flow.values())
+            and not any(f.has(mode) for f in held.switches)
+            and (not any(f.has(mode) for f in held.out.values()) or slides_in_runs(law, k))
+            and -switch not in [held.switches[j] for j in some]
+        ):
+            some.append(k)
     if not 0 < len(some) <= MOST:
         return Shared({}, {}, {})
-    here: dict[Any, Any] = {}  # all other switches, decided as they are
 
     def mean(f: Expr) -> Expr:
         for k in some:
-            on, off = (f.xreplace({held.modes[k]: Integer(side)}) for side in (1, 0))
+            on, off = (_decided(f, held.switches[k], side) for side in (1, 0))
             f = off + Share(k) * (on - off)
-        numbers = {s: s.evalf() for s in f.atoms(NumberSymbol)}  # what exp(1) is
-        return f.xreplace({**here, **numbers})
+        return f.xreplace({s: s.evalf() for s in f.atoms(NumberSymbol)})  # such as exp(1)
 
-    for k, mode in enumerate(held.modes):
-        if k not in some:
-            here[mode] = Heaviside(held.switches[k].xreplace(here), 0)
-    modes = [held.modes[k] for k in some]
+    flow = {z: mean(unfold(f)) for z, f in law.flow.items()}
+    out = {name: mean(unfold(f)) for name, f in law.out.items()}
     return Shared(
-        {z: mean(f) for z, f in held.flow.items() if f.has(*modes)},
-        {name: mean(f) for name, f in held.out.items() if f.has(*modes)},
-        {Share(k): held.switches[k].xreplace(here) for k in some},
+        {z: f for z, f in flow.items() if f.atoms(Share)},
+        {name: f for name, f in out.items() if f.atoms(Share)},
+        {Share(k): held.switches[k] for k in some if any(f.has(Share(k)) for f in flow.values())},
     )
+
+
+def _decided(f: Expr, switch: Expr, on: int) -> Expr:
+    """Return an expression with what one switch decides, on or off, written as it is or turned
+    about.
+    """
+    rule: dict[Any, Any] = {}
+    for a in f.atoms(Heaviside, sign, Relational):
+        above = a.lhs - a.rhs if isinstance(a, Relational) else a.args[0]
+        if above not in (switch, -switch):
+            continue
+        up = on if above == switch else 1 - on
+        if isinstance(a, Relational):
+            rule[a] = sympify(bool(up) == isinstance(a, (Gt, Ge)))
+        else:
+            rule[a] = Integer(up if isinstance(a, Heaviside) else 2 * up - 1)
+    return f.xreplace(rule)
 
 
 @lru_cache(maxsize=256)

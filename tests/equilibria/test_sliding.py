@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Expr, Heaviside, exp, sign, symbols, tanh
+from sympy import Expr, Heaviside, Piecewise, exp, sign, symbols, tanh
 
 import fluidcc as fc
 from fluidcc.equilibria.many import equilibria
 from fluidcc.laws import Tick
+from fluidcc.laws.sliding import shared
 from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.axes import find_target
 from fluidcc.symbols import RTT, c, e, pi, y
@@ -276,6 +278,25 @@ def test_many_points_slide_or_not_each_by_itself() -> None:
         swept = fc.sweep(net, {"a": grid}, {"stable": "stable"})
     assert swept.stable.values[[0, 3]].tolist() == [1, 1]
     assert np.isnan(swept.stable.values[[1, 2]]).all()
+
+
+def test_a_switch_is_one_however_it_is_written() -> None:
+    """x' = g H(a - x) - h H(x - a): g/(g + h) of the branch above; and with a Piecewise."""
+    both = g * Heaviside(a - x, 0) - h * above(x - a)
+    by_cases = Piecewise((g, x <= a), (-h, True))
+    for flow in (both, by_cases):
+        (slide,) = fc.equilibrium(over(own({x: flow}))).sliding
+        below = slide.share if slide.switch == a - x else 1 - slide.share
+        assert below == pytest.approx(0.75, rel=1e-9)
+        assert slide.leads_back
+
+
+def test_laws_of_many_switches_cost_little() -> None:
+    """Each switch has a side put in, and none is written out in all others."""
+    begun = perf_counter()
+    for law in (fc.PIE, fc.PIEDrop, fc.Illinois, fc.SCReAM):
+        shared(law)
+    assert perf_counter() - begun < 10
 
 
 def test_a_share_weighs_branches_and_not_steps() -> None:
