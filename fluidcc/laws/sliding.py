@@ -184,8 +184,9 @@ class Shared(NamedTuple):
 
 def slides_in_runs(law: Law, number: int) -> bool:
     """Return whether runs keep that switch of `law.switched()` at 0, by the mean."""
-    used = used_switches(law)
-    return number in [used[n] for n in sliding_switches(law)]
+    used, switches = used_switches(law), law.switched().switches
+    twice = -switches[number] in switches  # two that change together, of which no mean is known
+    return number in [used[n] for n in sliding_switches(law)] and not twice
 
 
 @per_structure

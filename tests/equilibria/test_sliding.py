@@ -281,14 +281,16 @@ def test_many_points_slide_or_not_each_by_itself() -> None:
 
 
 def test_a_switch_is_one_however_it_is_written() -> None:
-    """x' = g H(a - x) - h H(x - a): g/(g + h) of the branch above; and with a Piecewise."""
+    """x' = g H(a - x) - h H(x - a): g/(g + h) of the branch above; and with a Piecewise. To runs
+    the former are two switches.
+    """
     both = g * Heaviside(a - x, 0) - h * above(x - a)
     by_cases = Piecewise((g, x <= a), (-h, True))
     for flow in (both, by_cases):
         (slide,) = fc.equilibrium(over(own({x: flow}))).sliding
         below = slide.share if slide.switch == a - x else 1 - slide.share
         assert below == pytest.approx(0.75, rel=1e-9)
-        assert slide.leads_back
+        assert slide.leads_back == (flow == by_cases)
 
 
 def test_laws_of_many_switches_cost_little() -> None:
