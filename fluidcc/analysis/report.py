@@ -29,7 +29,7 @@ from fluidcc.analysis.modes import (
 )
 from fluidcc.analysis.operating import at_numbers, static_windows
 from fluidcc.analysis.point import BUSY, FULL, OperatingPoint, link_outputs, with_alone
-from fluidcc.analysis.wiring import apart, as_one, cut, has_loop, return_ratios, wire
+from fluidcc.analysis.wiring import apart, as_one, clocked, cut, has_loop, return_ratios, wire
 from fluidcc.base import above
 from fluidcc.base.arguments import choice, explained_class, number, shown, whole
 from fluidcc.base.errors import SolverError, Undecided, UnknownName, Unsupported
@@ -286,6 +286,8 @@ def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
         return [("margins", "not known")]
     told = report.broken_at == "marks"
     broken = [("margins of the loop at", ", ".join(report.open.inputs))] if told else []
+    if not told and any(clocked(f.spec.law) for f in report.point.classes):
+        broken = [("margins of the loop at", _LAP)]
     lag = f"{m.phase_lag:.5g} deg of lag"
     if m.phase < 0 or m.gain_down:
         lag = f"{m.phase_lead:.5g} deg of lead, {lag}"
@@ -300,6 +302,11 @@ def _margin_rows(report: StabilityReport) -> list[tuple[str, str]]:
         ("modulus margin", f"{m.modulus:.5g} at {m.modulus_frequency:.4g} rad/s"),
         ("sensitivity peaks", f"Ms {m.ms:.4g}, Mt {m.mt:.4g}"),
     ]
+
+
+_LAP = (
+    "flows' rates, clock of acknowledgements included: gains near 1 are the clock's, not the law's"
+)
 
 
 def _root(s: Any) -> str:

@@ -674,6 +674,11 @@ def _alone(point: OperatingPoint, label: str, source: LinearLaw, trip: Any, loop
     return closed(opened, point) if loop == "closed" else opened
 
 
+def clocked(law: Any) -> bool:
+    """Whether a window is clocked by acknowledgements."""
+    return law.window is not None and law.static_window is None
+
+
 def cut(point: OperatingPoint, only: int | None = None) -> str:
     """Where the loop is broken whose margins are read, that of all flows or of class `only` alone:
     at the "marks", or else "open" at the flows' rates.
@@ -686,8 +691,7 @@ def cut(point: OperatingPoint, only: int | None = None) -> str:
         hears = _matters(source.B[:, first:last]) or _matters(source.D[first:last])
         hears |= any(one.kind == "heard" and first <= one.number < last for one in source.past)
         sent = any(point.mode[l] == FULL or point.links[l].law.out.keys() & SENT for l in f.route)
-        clocked = law.window is not None and law.static_window is None
-        if only in (None, k) and clocked and hears and sent:
+        if only in (None, k) and clocked(law) and hears and sent:
             return "marks"
     return "open"
 

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from sympy import Expr, Symbol, diff, expand, powsimp, sqrt, sympify
 
 from fluidcc.base.arguments import choice, explained, explained_class, shown
-from fluidcc.base.errors import LawError
+from fluidcc.base.errors import LawError, warn
 from fluidcc.laws.checks import Dim, check_law, dim_of_text, parameter_values
 from fluidcc.laws.extremes import written_out
 from fluidcc.laws.parts import Frozen, Jump, Steady, Structure, Tick, frozen, interned, structure
@@ -43,6 +43,8 @@ from fluidcc.symbols import (
 )
 
 L = TypeVar("L", bound="Law")
+LONG = 300.0
+"""So many times the usual value, a time that is a second or more is hardly meant in seconds."""
 _laws: WeakValueDictionary[Any, Law] = WeakValueDictionary()  # those in use
 
 
@@ -249,6 +251,11 @@ class Law(metaclass=_EqualIsSame):
         ------
         LawError
             If there is no such parameter, or the value is not one it can take.
+
+        Warns
+        -----
+        FluidccWarning
+            If a time without a unit is 300 times the usual one, as 15 for 15 ms.
         """
         names = {plain(s): s for s in self.params}
         known = ", ".join(names) or "none"
@@ -262,7 +269,21 @@ class Law(metaclass=_EqualIsSame):
                 close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
                 hint = f"did you mean {' or '.join(close)}?" if close else f"it has {known}"
                 raise LawError(f"{self.name} has no parameter {shown(name)}: {hint}")
+            self._ask_for_unit(names[name], values[name])
         return replace(self, params={**self.params, **{names[k]: v for k, v in values.items()}})
+
+    def _ask_for_unit(self, p: Symbol, value: Any) -> None:
+        """Warn of a time without a unit that is hardly meant in seconds."""
+        if self.units.get(p) != "s" or type(value) not in (int, float):
+            return
+        usual = float(self.params[p])
+        if value >= 1 > usual > 0 and value >= LONG * usual:
+            n, name = f"{value:g}", plain(p)
+            warn(
+                f"{name} of {self.name} is {n}, which is {n} s ({usual:g} s by default); for {n} ms "
+                f"write {name}='{n} ms', or '{n} s' if seconds are meant",
+                stacklevel=3,
+            )
 
     @property
     def states(self) -> tuple[Symbol, ...]:

@@ -4,6 +4,7 @@ import copy
 import gc
 import inspect
 import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,7 @@ import sympy
 from sympy import Derivative, Float, Function, Heaviside, Max, exp, log, simplify, symbols
 
 import fluidcc as fc
-from fluidcc.base.errors import LawError
+from fluidcc.base.errors import FluidccWarning, LawError
 from fluidcc.laws import Jump, Law, Link, Source, Tick
 from fluidcc.laws.written import formula
 from fluidcc.links import DropTail
@@ -160,6 +161,17 @@ def _refusals() -> Iterator[tuple[Callable[[], Law], str]]:
     yield from OTHERS
     yield from ((lambda g=given: a_source(**g), says) for given, says in SOURCES)
     yield from ((lambda g=given: a_link(**g), says) for given, says in LINKS)
+
+
+def test_a_time_far_above_the_usual_one_is_asked_for_its_unit() -> None:
+    with pytest.warns(
+        FluidccWarning, match="15 s .0.015 s by default.; for 15 ms write target='15"
+    ):
+        law = fc.PIE(target=15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fc.PIE(target="15 s").parameter("target") == law.parameter("target") == 15
+        assert fc.PIE(target=0.9).parameter("target") == 0.9
 
 
 def test_a_number_that_stands_alone_is_in_the_unit_of_its_place() -> None:
