@@ -280,8 +280,8 @@ class Law(metaclass=_EqualIsSame):
         if value >= 1 > usual > 0 and value >= LONG * usual:
             n, name = f"{value:g}", plain(p)
             warn(
-                f"{name} of {self.name} is {n}, which is {n} s ({usual:g} s by default); for {n} ms "
-                f"write {name}='{n} ms', or '{n} s' if seconds are meant",
+                f"{name} of {self.name} is {n}, which is {n} s ({usual:g} s by default); for "
+                f"{n} ms write {name}='{n} ms', or '{n} s' if seconds are meant",
                 stacklevel=3,
             )
 

@@ -97,9 +97,8 @@ def standstills(
     Raises
     ------
     Unsupported
-        If a factor of a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or prove
-        a relation with the equation of the flow as a condition. If the law jumps at losses or
-        marks, or ticks.
+        If a factor of a flow is linear in no symbol; name one with ``Steady(eliminate=)``, or give
+        the law a parameter in which it is. If the law jumps at losses or marks, or ticks.
     """
     if law.ticks or any(jump.on is not None for jump in law.jumps):
         raise Unsupported(
@@ -225,7 +224,7 @@ def _linear(
             f"{law.name}: the flow of {plain(z)} is linear in none of "
             f"{', '.join(map(plain, candidates))}, "
             f"so its equilibrium is not expressed by one; give values by Steady(given=...), or "
-            f"prove a relation of your own, with Eq(flow, 0) among where="
+            f"the law a parameter in which it is, such as the gain of its growth"
         )
     return next((one for one in found if one[3]), found[0])
 
