@@ -335,7 +335,9 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
     -----
     A source knows at a time what was lost of data sent a round trip before, by which it is weighed:
     a flow that has just cut its window still hears of what it sent before. Losses of a full buffer
-    come in bursts of a round trip: take samples closer than that.
+    come in bursts of a round trip: take samples closer than that. By default all flows cut at these
+    at the same time; of many too little is lost so (of eight 0.06 %, of packets 0.106 %); runs with
+    ``losses="random"`` have 0.10 %.
 
     Examples
     --------

@@ -11,8 +11,9 @@ at the time of the next round trip, within [w, 1.5 w] (4.2). Each acknowledgemen
 an AIMD control that keeps beta at a cut and has the mean window of Reno at equal losses; CUBIC's is
 not smaller (4.3).
 
-It is a law of jumps, with one cut a round trip at most. Left out are slow start (it begins as after
-it, with K = 0) and time-outs.
+It is a law of jumps, with one cut a round trip at most. Of many flows at a full buffer all cut at
+once by default and lose too little; runs with ``losses="random"`` are nearer to packets. Left out
+are slow start (it begins as after it, with K = 0) and time-outs.
 
 Linux has C = 410/1024 and beta = 717/1024, takes the least round trip for the lead, and W_est
 never grows as fast as Reno.

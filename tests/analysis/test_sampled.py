@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sympy import Max
 
 import fluidcc as fc
 from fluidcc.analysis.sampled import SampledStability
@@ -59,6 +60,30 @@ def _odd(near: Callable[[int], fc.Network], times: Any, what: str = "rate") -> A
     how: Any = {"t_eval": times, "rtol": 1e-11, "atol": 1e-14, "progress": False}
     up, down = (fc.simulate(near(sign), times[-1], **how)[what].values for sign in (1, -1))
     return up - down
+
+
+def test_windows_over_a_router_that_samples_echo_its_jumps_as_long_as_they_count() -> None:
+    """A mark that jumps comes back with each lap of acknowledgements, at instants without end; what
+    flows differ by does not know of the router, and has the roots over one that does not sample.
+    """
+    (q_0, k, T), p = positive("q_0 k T"), nonnegative("p")
+    base = {"queue": q, "params": {k: 0.1, q_0: 0.005}, "units": {q: "s", k: "1/s", q_0: "s"}}
+    aim, held = k * Max(0, q - q_0), {**fc.DropTail.lower, p: 0}
+    plain = fc.Link("Plain", fc.DropTail.flow, {"mark": aim}, initial={q: 0}, **base)
+    base["params"] |= {T: 0.02}
+    base["units"] |= {p: "1", T: "s"}
+    samples = fc.Link(
+        "Samples", {**fc.DropTail.flow, p: 0}, {"mark": p}, lower=held, initial={q: 0, p: 0},
+        ticks=(fc.Tick(T, {p: aim}),), **base,
+    )  # fmt: skip
+    nets = [
+        fc.dumbbell([fc.Reno] * 2, {"law": law, "capacity": "8 Mbit/s"}, rtt="60 ms")
+        for law in (plain, samples)
+    ]
+    apart = fc.linearize(nets[0]).deviations()["flow1 (x2)"].roots(6)
+    found = fc.sampled_stability(nets[1]).multipliers
+    for root in apart[np.abs(apart) > 1e-6]:  # of F alone, which is left out
+        assert np.abs(found - np.exp(0.02 * root)).min() < 1e-8
 
 
 def _fades(net: fc.Network, period: float, start: int, end: int) -> Any:

@@ -201,25 +201,38 @@ def _instants(tick: Update, period: float) -> list[int]:
 def _breaks(system: Ticking, period: float, order: int) -> dict[tuple[int, int], int]:
     """The first derivative that jumps, up to one of some order, by the instant (see `_instants`)
     and the state, or channel from n on.
+
+    Signals that hear themselves echo a jump for ever, each time by the gain of that circle: it is
+    followed until it is no more than rounding.
     """
     n, lag = len(system.A), np.rint(system.delays / (SAME * period)).astype(int)
-    read_by = np.block([[system.A, system.B], [system.C, system.D]]).T != 0
+    read_by = [
+        np.flatnonzero(row).tolist()
+        for row in np.block([[system.A, system.B], [system.C, system.D]]).T != 0
+    ]
+    echo = np.abs(np.linalg.eigvals(np.abs(system.D))).max(initial=0.0)
+    most = math.log(ROUNDING) / math.log(echo) + len(lag) if ROUNDING < echo < 1 else len(lag)
     heap = [
-        (0, at, i)
+        (0, 0, at, i)
         for tick in system.updates
         for i in np.flatnonzero((np.eye(n) != tick.G).any(axis=1) | tick.H.any(axis=1)).tolist()
         for at in _instants(tick, period)
     ]
     heapq.heapify(heap)
     found: dict[tuple[int, int], int] = {}
-    while heap:
-        jumps, at, i = heapq.heappop(heap)
-        if jumps > order or (at, i) in found:
+    fewest: dict[tuple[int, int], int] = {}  # times that it went from channel to channel
+    while heap and len(found) <= LARGEST * (n + len(lag)):
+        jumps, laps, at, i = heapq.heappop(heap)
+        if jumps > order or laps > most or fewest.get((at, i), most + 1) <= laps:
             continue
-        found[at, i] = jumps
-        for j in np.flatnonzero(read_by[i]).tolist():
-            late = (jumps, (at + int(lag[j - n])) % PLACES, j) if j >= n else (jumps + 1, at, j)
-            heapq.heappush(heap, late)
+        fewest[at, i] = laps
+        found.setdefault((at, i), jumps)
+        for j in read_by[i]:
+            if j < n:
+                heapq.heappush(heap, (jumps + 1, laps, at, j))
+            else:
+                later = (at + int(lag[j - n])) % PLACES
+                heapq.heappush(heap, (jumps, laps + (i >= n), later, j))
     return found
 
 
