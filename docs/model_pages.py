@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[1]
 ABOUT = """Each page is made from the law itself: the equation that is solved is the equation that
 is printed. A law is a name of the package (`fc.LDCC`); calling it with parameters gives another one
 (`fc.LDCC(eta=0.2)`). Each page shows two flows that differ, and asks what fits the law: of a smooth
-one the verdict, of one that jumps the limit cycle, of a sampled one the multipliers."""
+one the verdict, of one that jumps the limit cycle, of a sampled one the multipliers. Which of
+several forms of TCP to take: {doc}`../which_function`."""
 
 WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---"  # equations take the whole width
 
