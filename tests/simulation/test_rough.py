@@ -12,6 +12,7 @@ from fluidcc.laws import Jump, Source
 from fluidcc.links import DropTail, PenaltyLink
 from fluidcc.metrics import breaks
 from fluidcc.network import Network
+from fluidcc.network.topologies import dumbbell
 from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.sampling import rate_at
 from fluidcc.simulation.simulate import simulate
@@ -20,6 +21,7 @@ from fluidcc.sources import (
     HTCP,
     LDCC,
     LEDBAT,
+    BBRv3,
     DelayAIMD,
     PlainDelayAIMD,
     ScalableSource,
@@ -235,3 +237,18 @@ def test_a_price_that_grows_a_millionfold_in_a_round_trip_is_heard_as_it_is(othe
         assert rate.max() <= 1e7
         means.append(rate.mean())
     assert means[0] == pytest.approx(means[1], rel=2e-3)
+
+
+@pytest.mark.slow
+def test_flows_that_hear_jumps_of_each_other_go_on() -> None:
+    """Of so many flows no jump is followed to who hears it: it is met within a step, and turns
+    several kinks of a law at once. They turned each other back and forth at 0.3153 s.
+    """
+    buffer, trips = 5000 * 8000.0, [f"{30 + k / 5} ms" for k in range(100)]
+    link = {"capacity": "1 Gbit/s", "buffer": f"{buffer} bit"}
+    run = simulate(dumbbell([BBRv3] * 100, link, rtt=trips), 0.33)
+    assert float(run.rate.min()) > 0
+    assert 0 <= float(run.backlog.min()) <= float(run.backlog.max()) <= buffer
+    taken = run.arrival_rate * (1 - run.link_loss) - run.throughput
+    grown = float(taken.integrate("time")[0])
+    assert grown == pytest.approx(float(run.backlog[-1, 0]), rel=0.01)

@@ -20,24 +20,23 @@ from .breaking_points import (
 )
 from .calls import call_step
 from .events import act, arrive, due, flip, next_break, start
-from .modes import first_event, resolves_slides
+from .modes import first_event, leave_crossed, resolves_slides
 from .past import oldest_wanted
 from .reads import record_of, resolution, work
 from .records import keep_node
 from .rhs import evaluate
 from .sampling import add_totals, sample_step
 from .slides import put_on_surfaces, slides_now, stops
-from .step import step_array
+from .step import BETWEEN, step_array
 
 # what is called from one place alone is compiled there alone
 _ONCE: dict[str, Any] = {"inline": "always"}
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
+ORDER = 5.0  # by which the error of a smooth step falls with its length
 # error of a step that has none, as on a straight line, and how much longer the next may be
 NONE, LEAP = 1e-8, 100.0
 STEADY = 0.98  # safety where steps follow each other smoothly
-# error of the dense output inside a step, where the past is looked up, over that of its end
-BETWEEN = 4.0
 # records of the past that a step may look through: what a held state hears enters no error
 READ = 4
 TELLING = 0.05  # share of a planned step that tells something about the rest of it
@@ -66,9 +65,28 @@ def _folds(run: s.State) -> bool:
     return False
 
 
+@njit()
+def _shorter(err: float, h: float, err_before: float, h_before: float) -> float:
+    """By how much a step of an error above 1 is to be shorter: by the order of the method, or where
+    that has just been tried by the one that these two attempts show, which a jump in them lowers
+    to 1.
+    """
+    if not err < 1e300:
+        return 0.1
+    order = ORDER
+    if h_before > h:
+        shown = math.log(max(err_before / err, 1.0)) / math.log(h_before / h)
+        order = min(max(shown, 1.0), ORDER)
+    return max(SHRINK, SAFETY * err ** (-1.0 / order))
+
+
 @njit(**_ONCE)
-def _attempt(run: s.State, address: int) -> float:
-    """Try the step; return 1, or by how much the next attempt is to be shorter."""
+def _attempt(run: s.State, address: int, err_before: float, h_before: float) -> float:
+    """Try the step; return 1, or by how much the next attempt is to be shorter.
+
+    The attempt before, which was refused, had the error `err_before` and the length `h_before`, or
+    none.
+    """
     status = call_step(address, run) if address and not slides_now(run) else step_array(run)
     if status:  # the passes diverge
         run.h_passes = 0.8 * run.h
@@ -77,7 +95,7 @@ def _attempt(run: s.State, address: int) -> float:
         return 0.1
     err = BETWEEN * run.error
     if err > 1.0:
-        return max(SHRINK, SAFETY * err ** (-0.2)) if err < 1e300 else 0.1
+        return _shorter(err, run.h, err_before, h_before)
     rough = roughness(run)
     if rough > 1.0:
         return max(SHRINK, SAFETY / rough)
@@ -92,7 +110,7 @@ def _advance(run: s.State, address: int) -> int:
     h = run.h_next
     end = stop if run.t + 1.05 * h >= stop else run.t + h
     hmin = 16.0 * EPS * max(abs(run.t), 1e-3 * run.natural)
-    attempts = 0
+    attempts, err_before, h_before = 0, 0.0, 0.0
     while True:
         h = end - run.t
         attempts += 1
@@ -100,8 +118,9 @@ def _advance(run: s.State, address: int) -> int:
             run.code = s.NONFINITE if run.error > 1e300 else s.COLLAPSE
             return 1
         run.h = h
-        shorter = _attempt(run, address)
+        shorter = _attempt(run, address, err_before, h_before)
         if shorter < 1.0:
+            err_before, h_before = BETWEEN * run.error, h
             run.rejections += 1
             pending = -1
             run.h_next = _coarse(run, shorter * h)
@@ -139,8 +158,15 @@ def _hair(run: s.State) -> float:
 
 @njit()
 def _chatters(run: s.State) -> bool:
-    """Whether modes have changed so often at this instant that they will without end."""
-    return run.t_flip == run.t and run.mode_flips >= 20 + 4 * (run.n_links + run.n_switches)
+    """Whether modes have changed so often at this instant that they will without end: often beside
+    how many take part.
+    """
+    if run.t_flip != run.t or run.mode_flips < 20:
+        return False
+    count = run.n_links
+    for k in range(run.n_switches):
+        count += run.flip_time[k] == run.t
+    return run.mode_flips >= 20 + 4 * count
 
 
 @njit(**_ONCE)
@@ -247,7 +273,7 @@ def _coarse(run: s.State, h: float) -> float:
 def _finish_step(run: s.State, end: float, stop: float, pending: int, mode: int) -> int:
     h, err = run.h, max(BETWEEN * run.error, 1e-10)
     i = _bad_rate(run)
-    if i >= 0:
+    if i >= 0 and not run.let_pass:
         run.code = s.NEGATIVE
         run.where = i
         return 1
@@ -273,7 +299,7 @@ def _finish_step(run: s.State, end: float, stop: float, pending: int, mode: int)
     _bound_by_past(run)
     if run.n_slides and slides_now(run):
         _stay_on_surfaces(run)
-    fresh = 0
+    fresh = int(pending < 0 and run.let_pass > 0 and leave_crossed(run))
     if pending >= 0:
         flip(run, pending, mode)
         fresh = 1

@@ -193,6 +193,19 @@ def _crossed(run: s.State, k: int) -> bool:
 
 
 @njit()
+def leave_crossed(run: s.State) -> bool:
+    """Leave kinks that the step just taken has crossed to be decided at the next `start`; return
+    whether there are any.
+    """
+    found = False
+    for k in range(run.n_switches):
+        if run.is_kink[k] and run.switch[k] != s.SLIDES and _crossed(run, k):
+            run.switch[k] = s.UNDECIDED
+            found = True
+    return found
+
+
+@njit()
 def _switches_at(run: s.State, u: float, values: s.Floats) -> None:
     """Values of every switch at `u` of the step just taken, into `values`; nothing has changed
     before its start.

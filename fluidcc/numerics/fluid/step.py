@@ -25,6 +25,8 @@ _A = np.ascontiguousarray(TSIT5.A)
 _C = np.ascontiguousarray(TSIT5.C)
 _E = tuple(map(float, TSIT5.E))
 _P = np.ascontiguousarray(TSIT5.P)
+# error of the dense output inside a step, where the past is looked up, over that of its end
+BETWEEN = 4.0
 
 
 @njit(**_INLINE)
@@ -108,7 +110,10 @@ def step_array(run: s.State) -> int:
 
 @njit()
 def _pass(run: s.State) -> int:
-    """All stages, and the record they make; return 1 if one of them looked into the step itself."""
+    """All stages, and the record they make; return 1 if one of them looked into the step itself.
+
+    Where none did, and the error is too large, there is no record: the step is taken again.
+    """
     n, nn, nrec = run.n_states, run.n_nodes, run.n_records
     t, h = run.t, run.h
     ok, oy1 = run.slopes, run.y_end
@@ -119,6 +124,10 @@ def _pass(run: s.State) -> int:
         inside |= evaluate(run, t + _C[k] * h, run.stage, at(ok, k * n), k, 0, nrec, 0)
     _stage(run, 6, oy1)
     inside |= evaluate(run, t + h, oy1, at(ok, 6 * n), 6, 0, nrec, 1)
+    if not inside:
+        _error(run, n)
+        if not BETWEEN * run.error <= 1.0:
+            return 0
     keep_node(run, 4)
     reach = t
     for j in range(nn):
