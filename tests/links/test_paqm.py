@@ -9,7 +9,7 @@ C, DT = 1e6, 0.02
 
 
 def recursion(
-    rate: float, steps: int, K: float = 0.3, a: float = 0.5, target: float = 0.04
+    rate: float, steps: int, K: float = 0.3, a: float = 0.3, target: float = 0.04
 ) -> np.ndarray:
     """(1) to (3) in bits, as printed, of a constant rate that nobody slows down."""
     r, rows = 0.0, []
@@ -23,7 +23,7 @@ def recursion(
 
 @pytest.mark.parametrize("rate", [0.6e6, 1.1e6, 1.3e6, 4e6])
 def test_samples_are_those_of_the_recursion(rate: float) -> None:
-    path = {"law": fc.PAQM(dT=DT), "capacity": C, "delay": 0.01}
+    path = {"law": fc.PAQM(dT=DT, a=0.3), "capacity": C, "delay": 0.01}
     net = fc.dumbbell([fc.CBR(rate=rate)], path)
     ds = fc.simulate(net, 31 * DT, t_eval=DT * np.arange(1, 31) + 0.3 * DT)
     wanted = recursion(rate, 30)
