@@ -129,7 +129,7 @@ def _condition(row: str, column: float) -> str:
     """Put when something happens on a line of its own, if the row is too wide."""
     lines = row.split("\\\\\n")
     head, mark, tail = lines[-1].partition(r" \quad\text{")
-    if mark and width(lines[-1]) > column - 4:  # words are a little wider than symbols
+    if mark and width(lines[-1]) > column - 8:  # words are a little wider than symbols
         if width(tail) > column - 8:
             tail = re.sub(r"(?=\\text\{, at most)", r"\\\\\n&\\qquad ", tail)
         lines[-1] = f"{head} \\\\\n&\\quad\\text{{{tail}"
