@@ -56,10 +56,10 @@ KNOWN = {
 LIMITS = {
     "a verdict": (70_000, 77_270), "a limit cycle": (6_000, 9_260), "a condition": (7_000, 7_500),
     "multipliers of ticks": (8_600, 8_490),
-    "a certificate": (2_250, 2_240), "a run": (48_000, 59_150), "a law": (40_000, 61_050),
+    "a certificate": (2_250, 2_240), "a run": (48_000, 59_030), "a law": (40_000, 61_050),
     "a proof": (20_000, 20_600),
     "an equilibrium": (21_000, 27_700), "a sweep": (17_000, 20_370), "a network": (17_000, 16_820),
-    "solve_dde": (21_000, 25_800), "everything": (355_000, 506_400),
+    "solve_dde": (21_000, 25_800), "everything": (355_000, 506_300),
     "lines over 100 columns": (0, 0), "rooms": (20, 20), "floors": (11, 11),
     "circles of files": (0, 0), "circles of rooms": (0, 0), "names of two classes": (0, 0),
     "copies: stability": (1, 1), "copies: equilibrium": (1, 1),

@@ -33,7 +33,6 @@ from .step import BETWEEN, step_array
 _ONCE: dict[str, Any] = {"inline": "always"}
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
-ORDER = 5.0  # by which the error of a smooth step falls with its length
 # error of a step that has none, as on a straight line, and how much longer the next may be
 NONE, LEAP = 1e-8, 100.0
 STEADY = 0.98  # safety where steps follow each other smoothly
@@ -65,28 +64,9 @@ def _folds(run: s.State) -> bool:
     return False
 
 
-@njit()
-def _shorter(err: float, h: float, err_before: float, h_before: float) -> float:
-    """By how much a step of an error above 1 is to be shorter: by the order of the method, or where
-    that has just been tried by the one that these two attempts show, which a jump in them lowers
-    to 1.
-    """
-    if not err < 1e300:
-        return 0.1
-    order = ORDER
-    if h_before > h:
-        shown = math.log(max(err_before / err, 1.0)) / math.log(h_before / h)
-        order = min(max(shown, 1.0), ORDER)
-    return max(SHRINK, SAFETY * err ** (-1.0 / order))
-
-
 @njit(**_ONCE)
-def _attempt(run: s.State, address: int, err_before: float, h_before: float) -> float:
-    """Try the step; return 1, or by how much the next attempt is to be shorter.
-
-    The attempt before, which was refused, had the error `err_before` and the length `h_before`, or
-    none.
-    """
+def _attempt(run: s.State, address: int) -> float:
+    """Try the step; return 1, or by how much the next attempt is to be shorter."""
     status = call_step(address, run) if address and not slides_now(run) else step_array(run)
     if status:  # the passes diverge
         run.h_passes = 0.8 * run.h
@@ -95,7 +75,7 @@ def _attempt(run: s.State, address: int, err_before: float, h_before: float) -> 
         return 0.1
     err = BETWEEN * run.error
     if err > 1.0:
-        return _shorter(err, run.h, err_before, h_before)
+        return max(SHRINK, SAFETY * err ** (-0.2)) if err < 1e300 else 0.1
     rough = roughness(run)
     if rough > 1.0:
         return max(SHRINK, SAFETY / rough)
@@ -110,7 +90,7 @@ def _advance(run: s.State, address: int) -> int:
     h = run.h_next
     end = stop if run.t + 1.05 * h >= stop else run.t + h
     hmin = 16.0 * EPS * max(abs(run.t), 1e-3 * run.natural)
-    attempts, err_before, h_before = 0, 0.0, 0.0
+    attempts = 0
     while True:
         h = end - run.t
         attempts += 1
@@ -118,9 +98,8 @@ def _advance(run: s.State, address: int) -> int:
             run.code = s.NONFINITE if run.error > 1e300 else s.COLLAPSE
             return 1
         run.h = h
-        shorter = _attempt(run, address, err_before, h_before)
+        shorter = _attempt(run, address)
         if shorter < 1.0:
-            err_before, h_before = BETWEEN * run.error, h
             run.rejections += 1
             pending = -1
             run.h_next = _coarse(run, shorter * h)
