@@ -43,8 +43,8 @@ from fluidcc.symbols import (
 )
 
 L = TypeVar("L", bound="Law")
-LONG = 300.0
-"""So many times the usual value, a time that is a second or more is hardly meant in seconds."""
+NEAR = 10.0
+"""So near to the usual value if it is read in milliseconds, a number is hardly meant in seconds."""
 _laws: WeakValueDictionary[Any, Law] = WeakValueDictionary()  # those in use
 
 
@@ -255,7 +255,7 @@ class Law(metaclass=_EqualIsSame):
         Warns
         -----
         FluidccWarning
-            If a time without a unit is 300 times the usual one, as 15 for 15 ms.
+            If a time without a unit would be usual in milliseconds, as 15 for 15 ms.
         """
         names = {plain(s): s for s in self.params}
         known = ", ".join(names) or "none"
@@ -277,7 +277,7 @@ class Law(metaclass=_EqualIsSame):
         if self.units.get(p) != "s" or type(value) not in (int, float):
             return
         usual = float(self.params[p])
-        if value >= 1 > usual > 0 and value >= LONG * usual:
+        if value >= 1 > usual > 0 and usual / NEAR <= 1e-3 * value <= NEAR * usual:
             n, name = f"{value:g}", plain(p)
             warn(
                 f"{name} of {self.name} is {n}, which is {n} s ({usual:g} s by default); for "
