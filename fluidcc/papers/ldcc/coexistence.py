@@ -120,7 +120,7 @@ def coexistence_static() -> Found:
 
 def coexistence_delay_part() -> Found:
     with_it, without = (
-        {n: mean_rates(n, law)[0] for n in (30, 180)} for law in (LDCC, LDCC(T=100))
+        {n: mean_rates(n, law)[0] for n in (30, 180)} for law in (LDCC, LDCC(T="100 s"))
     )
     delay = {n: sawtooth(n).mean.queueing_delay[0] for n in (30, 180)}
     return reproduced_if(
