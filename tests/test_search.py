@@ -40,6 +40,7 @@ SEARCHES = {
     "made/notebooks/10_design_an_aqm": ["design an AQM"],
     "theory/ack_clock": ["ack clock"], "theory/passivity": ["passivity"],
     "own_controller": ["own controller"], "verify_a_derivation": ["verify a derivation"],
+    "theory/model": ["asymmetric path", "reverse traffic"], "install": ["report a bug"],
     "questions/packets": ["packet simulator"], "which_tool": ["ns-3", "JiTCDDE"],
 }  # fmt: skip
 

@@ -326,7 +326,11 @@ def _path_delays(space: Workspace) -> list[str]:
     misled: dict[str, tuple[float, float, str]] = {}
     buried: dict[str, tuple[float, float]] = {}
     for group in at.groups:
-        keeper = next(_keepers(group.law), None)
+        # what ticks set anew may be something else, such as a change since the last of them
+        ticks = group.law.ticks
+        keeper = min(
+            _keepers(group.law), key=lambda z: any(z in tick.update for tick in ticks), default=None
+        )
         if keeper is None:
             continue
         kept = space.states_of(group, keeper)
@@ -364,14 +368,15 @@ def _threshold(space: Workspace, group: Group, n: int, trip: NDArray[np.float64]
 
 def _keepers(law: Law) -> Iterator[Symbol]:
     """States that keep the smallest round trip: those of `trackers`, and those that a jump sets to
-    the round trip.
+    the round trip and that stay there.
     """
     yield from (z for z, account in trackers(law).items() if account.delay == 1)
     like = symbols_of(RTT)
     changes = (
         pair for jump in law.jumps for pair in jump.reset.items() if symbols_of(pair[1]) == like
     )
-    yield from (z for z, new in changes if unfold(new) == unfold(RTT))
+    stay = {z for z, flow in law.flow.items() if unfold(flow) == 0}
+    yield from (z for z, new in changes if z in stay and unfold(new) == unfold(RTT))
 
 
 def _handed_on(law: Law, keeper: Symbol) -> list[Symbol]:

@@ -51,7 +51,7 @@ PrimalDual = extended(
 AlphaFairPrimalDual = extended(
     PrimalDual.with_utility(w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}),
     "AlphaFairPrimalDual",
-    about="PrimalDual with the alpha-fair utilities of Mo and Walrand.",
+    about="PrimalDual with alpha-fair utilities (Mo and Walrand), whose alpha is a here.",
 )
 
 # x' = kappa (w - x(t - RTT) p(t)): what was marked left a round trip ago.

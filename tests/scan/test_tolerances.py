@@ -35,6 +35,7 @@ GRAZING = {
     ("PI2", ("ScalableTCP", "SlowStartAIMD")): 1e-8,
     ("PAQMECF", ("Compound", "DelayAIMD")): 1e-9,
     ("PI2Drop", ("AIMD", "HTCP")): 1e-10,
+    ("PI2Drop", ("SlowStartAIMD", "SlowStartAIMD")): 1e-8,
 }
 # A threshold marks all or nothing: at any tolerance the course hangs on when each mark comes.
 RELAYS = {"StepMark", "RampMark"}

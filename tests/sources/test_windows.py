@@ -1,6 +1,7 @@
 """Window-based sources: the ack clock, what they know of the queue, and where they settle."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,6 +193,22 @@ def test_a_flow_that_never_saw_its_path_empty_is_told_of() -> None:
     assert "it knows is 44 ms, that of the empty path 40 ms, so it takes 4 ms of queue" in warned
     assert "start it on an empty path" in warned
     assert fc.simulate(dumbbell(fc.FAST, [0.0, 0.0]), 5.0, samples=51).attrs["warnings"] == ""
+
+
+@pytest.mark.parametrize(
+    ("law", "link", "rtt", "until"),
+    [
+        (fc.PatchedTIMELY, {"capacity": "10 Gbit/s", "buffer": "10 ms"}, "450 us", "0.1 s"),
+        (fc.SmoothedDelayAIMD, {"capacity": "10 Mbit/s", "buffer": "0.2 s"}, "100 ms", "20 s"),
+    ],
+    ids=["TIMELY", "SmoothedDelayAIMD"],
+)
+def test_a_change_and_a_smoothed_round_trip_are_not_the_smallest_one(
+    law: fc.Source, link: Any, rtt: str, until: str
+) -> None:
+    """Both saw their path empty, and keep that beside changes and means of the delay."""
+    run = fc.simulate(fc.dumbbell([law] * 2, link, rtt=rtt), until)
+    assert run.attrs["warnings"] == ""
 
 
 @pytest.mark.parametrize("name", ["delta_p", "gamma", "pace", "trickle"])
