@@ -43,7 +43,7 @@ from fluidcc.symbols import (
 )
 
 L = TypeVar("L", bound="Law")
-NEAR = 10.0
+NEAR = 3.0
 """So near to the usual value if it is read in milliseconds, a number is hardly meant in seconds."""
 _laws: WeakValueDictionary[Any, Law] = WeakValueDictionary()  # those in use
 
